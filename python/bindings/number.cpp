@@ -44,6 +44,18 @@ std::int64_t index(const NumberObject& self) {
       fmt::format("'{}' is known only when the kernel runs: it is no Python integer", to_string(self.number)).c_str());
 }
 
+/// a // b, which Python rounds down. The operators of C round static integers to 0; others are not negative.
+Number floor_quotient(const Number& a, const Number& b) {
+  const bool rounds_up =
+      a.is_static() && b.is_static() && b.value() != 0 && (a % b).value() != 0 && (a.value() < 0) != (b.value() < 0);
+  return rounds_up ? a / b - 1 : a / b;
+}
+Number floor_remainder(const Number& a, const Number& b) {
+  const bool has_other_sign =
+      a.is_static() && b.is_static() && b.value() != 0 && (a % b).value() != 0 && (a.value() < 0) != (b.value() < 0);
+  return has_other_sign ? a % b + b : a % b;
+}
+
 Number difference_from(const Number& b, const Number& a) { return a - b; }
 
 }  // namespace
@@ -97,8 +109,7 @@ void bind_number(nb::module_& module) {
           "__mul__", [](const Number& a, const Number& b) { return a * b; }, nb::is_operator())
       .def(
           "__rmul__", [](const Number& a, const Number& b) { return b * a; }, nb::is_operator())
-      .def(
-          "__floordiv__", [](const Number& a, const Number& b) { return a / b; }, nb::is_operator())
+      .def("__floordiv__", &floor_quotient, nb::is_operator())
       .def(
           "__truediv__",
           [](const Number& a, const Number& b) -> Number {
@@ -107,11 +118,10 @@ void bind_number(nb::module_& module) {
           },
           nb::is_operator())
       .def(
-          "__rfloordiv__", [](const Number& a, const Number& b) { return b / a; }, nb::is_operator())
+          "__rfloordiv__", [](const Number& a, const Number& b) { return floor_quotient(b, a); }, nb::is_operator())
+      .def("__mod__", &floor_remainder, nb::is_operator())
       .def(
-          "__mod__", [](const Number& a, const Number& b) { return a % b; }, nb::is_operator())
-      .def(
-          "__rmod__", [](const Number& a, const Number& b) { return b % a; }, nb::is_operator())
+          "__rmod__", [](const Number& a, const Number& b) { return floor_remainder(b, a); }, nb::is_operator())
       .def(
           "__lshift__", [](const Number& a, const Number& b) { return a << b; }, nb::is_operator())
       .def(

@@ -8,11 +8,13 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unordered_map.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <array>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -133,11 +135,23 @@ program::LaunchArguments read_arguments(const Program& self, const nb::kwargs& g
   return arguments;
 }
 
+/// The width of an integer type of arrays that has no DType: "uint32" of NumPy, "torch.int64".
+std::optional<int> bits_of_integer(std::string_view dtype) {
+  constexpr std::string_view kTorch = "torch.";
+  if (dtype.starts_with(kTorch)) dtype.remove_prefix(kTorch.size());
+  if (dtype == "bool") return 8;
+  for (const int width : {16, 32, 64}) {
+    if (dtype == fmt::format("int{}", width) || dtype == fmt::format("uint{}", width)) return width;
+  }
+  return std::nullopt;
+}
+
 compile::Source source_of(const Program& self, const std::string& language) {
   compile::Source source;
   source.name = self.symbol;
   source.symbol = self.symbol;
   source.target = self.target;
+  source.refuses_lost_performance = true;
   if (language == "cuda") {
     source.text = lower::cuda::lower(self);
   } else if (language == "mlir") {
@@ -266,11 +280,13 @@ void bind_builder(nb::module_& module) {
            "An integer that the launch computes from launch arguments, so that the kernel need not.")
       .def(
           "address",
-          [](KernelBuilder& self, std::string_view name, std::int64_t alignment) {
-            return self.address(name, alignment);
+          [](KernelBuilder& self, std::string_view name, std::int64_t alignment, nb::handle dtype) {
+            return self.address(name, alignment, dtype.is_none() ? std::nullopt : std::optional(read_dtype(dtype)));
           },
-          "name"_a, "alignment"_a = 1,
-          "The address of an array in global memory, a b64. The launch checks the alignment in bytes.")
+          "name"_a, "alignment"_a = 1, "dtype"_a = nb::none(),
+          nb::sig("def address(self, name: str, alignment: int = 1, dtype: object = None) -> Value"),
+          "The address of an array in global memory, a b64. The launch checks the alignment in bytes; Program.run() "
+          "checks that the array is in row-major order, and that its elements are of type `dtype` if that is given.")
       .def("workspace", &KernelBuilder::workspace, "bytes"_a,
            "Global memory that each launch has for itself, with `bytes` bytes of data, of launch arguments. The data "
            "may "
@@ -379,17 +395,37 @@ void bind_program(nb::module_& module) {
               if (!nb::hasattr(value, "shape") || !nb::hasattr(value, "dtype"))
                 throw nb::type_error(fmt::format("{} must be an array, got {}", name, shown(value)).c_str());
               if (!parameter.element) continue;
-              const DType type = read_dtype(value.attr("dtype"));
               // NumPy has no type for some elements: integers of the same size may hold them.
+              const nb::object dtype = value.attr("dtype");
+              const std::string given_type = nb::str(nb::handle(dtype)).c_str();
+              if (const std::optional<int> width = bits_of_integer(given_type)) {
+                if (*width == bits(*parameter.element)) continue;
+                throw InvalidArgument(fmt::format("{} reads '{}' as elements of {}, the array has {}", self.symbol,
+                                                  name, tilewright::name(*parameter.element), given_type));
+              }
+              const DType type = read_dtype(value.attr("dtype"));
               const bool fits = bits(type) == bits(*parameter.element) &&
                                 (type == *parameter.element || is_integer(type) || bits(type) == 32);
               if (!fits)
-                throw InvalidArgument(fmt::format("{} copies elements of '{}' as {}, the array has {}", self.symbol,
+                throw InvalidArgument(fmt::format("{} reads '{}' as elements of {}, the array has {}", self.symbol,
                                                   name, tilewright::name(*parameter.element), tilewright::name(type)));
             }
           },
           "arrays"_a, nb::sig("def check_arrays(self, **arrays: object) -> None"),
-          "Raises InvalidArgument for an array with other elements than the program's copies of tiles have.")
+          "Raises InvalidArgument for an array with elements of another type than the program declares.")
+      .def(
+          "check_array",
+          [](const Program& self, const std::string& name, std::vector<std::int64_t> extents,
+             std::vector<std::int64_t> strides, const std::unordered_map<std::string, std::int64_t>& integers) {
+            program::LaunchArguments arguments;
+            for (const auto& [each, value] : integers) arguments.integer(each, value);
+            if (extents.size() != strides.size()) throw InvalidArgument("as many extents as strides are needed");
+            program::check_array(self, arguments, name, {std::move(extents), std::move(strides)}).or_throw();
+          },
+          "name"_a, "extents"_a, "strides"_a, "integers"_a,
+          "Raises InvalidArgument for an array, by its extents and strides in elements, that is not the Tensor which "
+          "the program declares for a launch with these integers, or that has an address and is not in row-major "
+          "order.")
       .def(
           "target_for",
           [](const Program& self, const OperationArguments& arguments) {

@@ -90,6 +90,28 @@ void bind_memory(nb::module_& module) {
              "Clears a flag when all lanes of the warp have come here.");
   module.def("add_shared", &program::add_shared, "k"_a, "address"_a, "value"_a,
              "add_global() to a shared address: red.shared.add.");
+  module.def("atomic_add", &program::atomic_add, "k"_a, "base"_a, "offset"_a, "value"_a,
+             "add_global() that returns what the memory had before: atom.global.add.");
+  module.def(
+      "atomic_max", &program::atomic_max, "k"_a, "base"_a, "offset"_a, "value"_a,
+      "The greater of the memory and one b32, as signed integers, atomically; returns what the memory had before.");
+  module.def("atomic_cas", &program::atomic_cas, "k"_a, "base"_a, "offset"_a, "expected"_a, "value"_a,
+             "Stores the b32 `value` if the memory has the b32 `expected`, atomically; returns what the memory had "
+             "before.");
+  module.def("atomic_add_shared", &program::atomic_add_shared, "k"_a, "address"_a, "value"_a,
+             "atomic_add() at a shared address.");
+  module.def("atomic_max_shared", &program::atomic_max_shared, "k"_a, "address"_a, "value"_a,
+             "atomic_max() at a shared address.");
+  module.def("atomic_cas_shared", &program::atomic_cas_shared, "k"_a, "address"_a, "expected"_a, "value"_a,
+             "atomic_cas() at a shared address.");
+  module.def("load_global_byte", &program::load_global_byte, "k"_a, "base"_a, "offset"_a, "is_signed"_a = false,
+             "Loads one byte from base + offset to a b32, extended with zeros, or with its sign.");
+  module.def("store_global_byte", &program::store_global_byte, "k"_a, "base"_a, "offset"_a, "value"_a,
+             "Stores the lowest byte of a b32 at base + offset.");
+  module.def("load_shared_byte", &program::load_shared_byte, "k"_a, "address"_a, "is_signed"_a = false,
+             "load_global_byte() from a shared address.");
+  module.def("store_shared_byte", &program::store_shared_byte, "k"_a, "address"_a, "value"_a,
+             "store_global_byte() at a shared address.");
   module.def("store_shared_at", &program::store_shared_at, "k"_a, "address"_a, "rank"_a, "values"_a,
              "store_shared() to this address in the CTA of rank `rank` of the cluster.");
   module.def("load_matrices", &program::load_matrices, "k"_a, "row_address"_a, "count"_a, "transposes"_a = false,
@@ -172,14 +194,21 @@ std::vector<Value> read_values(KernelBuilder& k, std::string_view function,
   };
   const auto typed =
       std::ranges::find_if(given, [](const auto& argument) { return nb::isinstance<Value>(argument.second); });
-  const bool is_f64 = typed != given.end() && nb::cast<Value>(typed->second).type == program::RegisterType::f64;
+  const program::RegisterType type =
+      typed == given.end() ? program::RegisterType::f32 : nb::cast<Value>(typed->second).type;
   std::vector<Value> values;
   for (const auto& [name, each] : given) {
     if (nb::isinstance<Value>(each)) {
       values.push_back(nb::cast<Value>(each));
+    } else if (type == program::RegisterType::b32 && nb::isinstance<nb::int_>(each) && is_number(each)) {
+      values.push_back(program::to_b32(k, nb::cast<Number>(each)));
+    } else if (type == program::RegisterType::b32 && is_number(each)) {
+      throw nb::type_error(
+          fmt::format("{}(): {} must be an integer beside a b32, got {}", function, name, shown(each)).c_str());
     } else if (is_number(each)) {
       const auto value = nb::cast<double>(each);
-      values.push_back(is_f64 ? program::constant_f64(k, value) : program::constant(k, static_cast<float>(value)));
+      values.push_back(type == program::RegisterType::f64 ? program::constant_f64(k, value)
+                                                          : program::constant(k, static_cast<float>(value)));
     } else {
       const char* hint = nb::isinstance<Number>(each) ? "; to_f32(k, number) makes a Value of it" : "";
       throw nb::type_error(
@@ -208,9 +237,11 @@ void bind_binary(nb::module_& module, const char* name, Result (*function)(Kerne
 void bind_arithmetic(nb::module_& module) {
   module.def("constant", &program::constant, "k"_a, "value"_a, "An f32.");
   module.def("constant_f64", &program::constant_f64, "k"_a, "value"_a, "An f64.");
-  bind_binary(module, "add", &program::add,
-              "a + b of f32 or f64, rounded to nearest; never contracted to fma. A Python number is a constant of the "
-              "other operand's type. So are those below.");
+  bind_binary(
+      module, "add", &program::add,
+      "a + b of f32 or f64, rounded to nearest; never contracted to fma. A Python number is a constant of the "
+      "other operand's type. So are those below. add(), subtract() and multiply() of b32 are those of integers of "
+      "32 bits, whose results wrap.");
   bind_binary(module, "subtract", &program::subtract, "a - b");
   bind_binary(module, "multiply", &program::multiply, "a * b");
   bind_binary(module, "divide", &program::divide, "a / b");
@@ -240,7 +271,13 @@ void bind_arithmetic(nb::module_& module) {
   module.def("shuffle_xor", &program::shuffle_xor, "k"_a, "a"_a, "mask"_a,
              "The value of lane `lane ^ mask`, of all lanes of the warp.");
   module.def("shuffle", &program::shuffle, "k"_a, "a"_a, "lane"_a,
-             "The value of lane `lane`, which each lane of the warp chooses.");
+             "The value of lane `lane % 32`, which each lane of the warp chooses.");
+  module.def("shuffle_up", &program::shuffle_up, "k"_a, "a"_a, "delta"_a,
+             "The value of the lane that is `delta` before, and the own value where there is none.");
+  module.def("shuffle_down", &program::shuffle_down, "k"_a, "a"_a, "delta"_a,
+             "The value of the lane that is `delta` after, and the own value where there is none.");
+  module.def("ballot", &program::ballot, "k"_a, "condition"_a,
+             "A b32 whose bit i tells whether the condition holds in lane i. All lanes of the warp must execute it.");
   module.def("to_b32", &program::to_b32, "k"_a, "number"_a, "The Number in a register, to store it or select it.");
   module.def("join_registers", &program::join_registers, "k"_a, "values"_a,
              "One value of all registers of `values`, which have one type.");
@@ -252,7 +289,7 @@ void bind_arithmetic(nb::module_& module) {
       [](KernelBuilder& k, const Value& element, nb::handle dtype) {
         return program::to_f32(k, element, read_dtype(dtype));
       },
-      "k"_a, "element"_a, "dtype"_a, "One element of type f32, f16 or bf16 as an f32.");
+      "k"_a, "element"_a, "dtype"_a, "One element of type f32, f16, bf16 or s32 as an f32.");
   module.def(
       "pack",
       [](KernelBuilder& k, nb::handle dtype, const Value& low, const Value& high) {
@@ -268,7 +305,9 @@ void bind_arithmetic(nb::module_& module) {
       [](KernelBuilder& k, nb::handle dtype, const Value& value) {
         return program::from_f32(k, read_dtype(dtype), value);
       },
-      "k"_a, "dtype"_a, "value"_a, "One f32 as an element of `dtype` in a register of its width.");
+      "k"_a, "dtype"_a, "value"_a,
+      "One f32 as an element of `dtype` in a register of its width: b16 for f16 and bf16, b32 for s32, to which it is "
+      "rounded to the nearest integer and saturates.");
 }
 
 }  // namespace

@@ -311,10 +311,14 @@ void bind_products(nb::module_& module) {
       .def_prop_ro("tile_m", &TiledMmaBuilder::tile_m)
       .def_prop_ro("tile_n", &TiledMmaBuilder::tile_n)
       .def("zeros", &TiledMmaBuilder::zeros, nb::keep_alive<0, 1>(),
-           "Accumulators that are zero, which costs no instruction with wgmma.")
+           "Accumulators that are zero, which costs no instruction with wgmma: pairs() and transform() append the "
+           "zeros if "
+           "no product may have been added. The cells themselves are undefined until then.")
       .def("fma", &TiledMmaBuilder::fma, "accumulators"_a, "a"_a, "b"_a, "warp"_a,
            "Appends the product of the stages at the shared addresses `a` and `b`. `warp`, of those that multiply, is "
-           "the same in all lanes. With wgmma the product is one group, which is committed and not waited for.")
+           "the same in all lanes. With wgmma the product is one group, which is committed. It is not waited for, "
+           "unless "
+           "the atom has A in registers.")
       .def(
           "pairs",
           [](const TiledMmaBuilder& self, const Accumulators& accumulators, const Number& warp) {

@@ -576,7 +576,7 @@ def test_arguments_of_a_run_are_named() -> None:
     tp.TiledCopyBuilder(k, "cp_async", tp.Tensor("a", "f16", [n, 64], [64, 1]), tp.smem_tile("k", "f16", 64, 64), 128)
     tp.store_global(k, x, 0, [tp.to_b32(k, n)])
     program = k.build()
-    array, a = np.zeros(1, np.int32), np.zeros((1, 64), np.float16)
+    array, a = np.zeros(1, np.int32), np.zeros((7, 64), np.float16)
     with refused("copies needs the arguments n, a, which were not given"):
         program.run(x=array)
     with refused("copies has no parameter 'm'"):
@@ -585,7 +585,7 @@ def test_arguments_of_a_run_are_named() -> None:
         program.run(n=4.5, x=array, a=a)
     with refused(r"x must be an array, got \[1\]", TypeError):
         program.run(n=1, x=[1], a=a)
-    with refused("copies copies elements of 'a' as f16, the array has f32"):
+    with refused("copies reads 'a' as elements of f16, the array has f32"):
         program.run(n=1, x=array, a=a.astype(np.float32))
     program.run(n=np.int64(7), x=array, a=a)
     assert array[0] == 7

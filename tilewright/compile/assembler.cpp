@@ -64,7 +64,7 @@ Assembler::Assembled Assembler::assemble(const Source& source, const std::string
   if (!ptxas_.path && !nvrtc_.path) throw_not_found("ptxas, which assembles PTX,", ptxas_, kInstallNvcc);
   Assembled assembled = ptxas_.path ? run_ptxas(source, ptx) : run_nvrtc(source, ptx);
   if (assembled.error.empty() && !lost_performance(assembled.log).empty()) {
-    assembled.error = "the assembler ignored setmaxnreg or serialised wgmma";
+    assembled.error = kLostPerformance;
     assembled.log = lost_performance(assembled.log);
   }
   return assembled;

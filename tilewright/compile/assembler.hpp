@@ -47,5 +47,7 @@ Search find_assembler(const Environment& environment);
 
 /// The lines of an assembler's log with messages C7500 to C7599: setmaxnreg was ignored, or wgmma serialised.
 std::string lost_performance(std::string_view log);
+/// The reason of a compile error for a log that has such lines.
+inline constexpr std::string_view kLostPerformance = "the assembler ignored setmaxnreg or serialised wgmma";
 
 }  // namespace tilewright::compile

@@ -5,12 +5,14 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
+#include "tilewright/compile/assembler.hpp"
 #include "tilewright/compile/child_process.hpp"
 #include "tilewright/compile/compiler_output.hpp"
 #include "tilewright/compile/failed_source.hpp"
 #include "tilewright/compile/file.hpp"
 #include "tilewright/compile/include_graph.hpp"
 #include "tilewright/compile/language.hpp"
+#include "tilewright/compile/ptx_lines.hpp"
 #include "tilewright/compile/toolchain.hpp"
 
 namespace tilewright::compile {
@@ -121,6 +123,10 @@ Artifact NvccCompiler::compile(const Source& source) const {
     if (source.outputs.cubin) output.cubin = read_file(folder.path() + "/kernel.cubin", kMaxOutputBytes);
   } catch (const Error& error) {
     fail(error.what());
+  }
+  if (const std::string lost = lost_performance(result.output); source.refuses_lost_performance && !lost.empty()) {
+    throw_compile_error(source, kLostPerformance, dump_source(source, options_.dump_dir, environment_.temporary_dir),
+                        with_source_lines(lost, output.ptx));
   }
   std::string compiler = fmt::format("nvcc {}", compiler_named_in(output.ptx));
   return make_artifact(source, std::move(compiler), std::move(output), started);

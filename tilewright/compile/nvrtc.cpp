@@ -6,6 +6,7 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/compile/assembler.hpp"
 #include "tilewright/compile/compiler_output.hpp"
 #include "tilewright/compile/compiler_process.hpp"
 #include "tilewright/compile/failed_source.hpp"
@@ -83,6 +84,8 @@ Artifact NvrtcCompiler::compile(const Source& source) const {
   }
   CompilerOutput output{
       .cubin = std::move(outcome.cubin), .ptx = std::move(outcome.ptx), .log = std::move(outcome.log)};
+  if (const std::string lost = lost_performance(output.log); source.refuses_lost_performance && !lost.empty())
+    fail(kLostPerformance, with_source_lines(lost, output.ptx));
   std::string compiler = fmt::format("nvrtc {}", compiler_named_in(output.ptx));
   return make_artifact(source, std::move(compiler), std::move(output), started);
 }

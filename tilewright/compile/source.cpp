@@ -94,6 +94,7 @@ Digest source_digest(const Source& source, const IncludeGraph& headers) {
       .field("symbol", source.symbol)
       .field("description", source.description)
       .field("user_headers", static_cast<std::int64_t>(source.headers.size()));
+  if (source.refuses_lost_performance) hasher.field("refuses_lost_performance", std::int64_t{1});
   for (const UserHeader& header : source.headers) hasher.field(header.name, header.text);
   for (const std::string& folder : source.include_folders) hasher.field("include_folder", folder);
   hasher.field("text", source.text);

@@ -62,8 +62,10 @@ struct Source {
   /// part of the digest, so that a source with such folders must not be cached.
   std::vector<std::string> include_folders;
   Outputs outputs;
-  bool line_info = true;    // -lineinfo: errors of the emulator and profilers can name the source line
-  int max_registers = 0;    // 0: the compiler decides
+  bool line_info = true;  // -lineinfo: errors of the emulator and profilers can name the source line
+  int max_registers = 0;  // 0: the compiler decides
+  /// Whether the compile fails, as that of MLIR always does, if ptxas ignores setmaxnreg or serialises wgmma.
+  bool refuses_lost_performance = false;
   std::string description;  // JSON that describes the kernel; stored in the artifact, part of the digest
 };
 

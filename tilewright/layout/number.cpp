@@ -308,10 +308,10 @@ Number NumberScope::kernel(const std::string& name, const Number& count, std::in
   return declare({name, NumberKind::kernel, divisor, 0, count.upper() - 1, count});
 }
 
-Number NumberScope::loop(const std::string& name, const Number& count, std::int64_t divisor) {
+Number NumberScope::loop(const std::string& name, const Number& count, std::int64_t divisor, std::int64_t lower) {
   if (count.upper() < 1)
     throw InvalidArgument(fmt::format("{}: its count must be at least 1, got {}", name, to_string(count)));
-  return declare({name, NumberKind::loop, divisor, 0, count.upper() - 1, count});
+  return declare({name, NumberKind::loop, divisor, lower, count.upper() - 1, count});
 }
 
 Number NumberScope::intern(NumberOp op, const Number& a, const Number& b, const Number& c) {

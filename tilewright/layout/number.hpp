@@ -52,7 +52,7 @@ enum class NumberOp : std::uint8_t {
   modulo,
   minimum,
   maximum,
-  select,  // a if the condition c is 1, b if it is 0
+  select,  // a if the condition c is not 0, else b
   left,
   right,
   bit_and,
@@ -165,7 +165,8 @@ Number maximum(const Number& a, const Number& b);
 /// |a| of a static integer; an expression that is not negative itself.
 inline Number magnitude(const Number& a) { return a.is_static() && a.value() >= 0 ? a : detail::magnitude(a); }
 
-// Conditions are Numbers that are 1 if they hold and 0 if not.
+// Conditions are Numbers: those below are 1 if they hold and 0 if not. Functions that take conditions take any Number,
+// which holds if it is not 0.
 
 inline Number less(const Number& a, const Number& b) {
   return a.is_static() && b.is_static() ? Number(a.value() < b.value() ? 1 : 0) : detail::less(a, b);
@@ -178,7 +179,11 @@ inline Number equal(const Number& a, const Number& b) {
 }
 /// Whether b is a multiple of a.
 inline Number divides(const Number& a, const Number& b) { return equal(b % a, 0); }
+/// 1 for a number that is not 0, and 0 for 0.
+Number truth(const Number& number);
+/// Whether both conditions hold.
 Number both(const Number& a, const Number& b);
+/// Whether the condition does not hold.
 Number negation(const Number& condition);
 /// a if the condition holds, else b.
 Number select(const Number& condition, const Number& a, const Number& b);
@@ -186,13 +191,13 @@ Number select(const Number& condition, const Number& a, const Number& b);
 enum class Decision : std::uint8_t { no, yes, unknown };
 /// Whether a condition holds for all values of its variables (yes), for none (no), or is not decided.
 inline Decision decide(const Number& condition) {
-  if (condition.lower() > 0) return Decision::yes;
-  return condition.upper() <= 0 ? Decision::no : Decision::unknown;
+  if (condition.lower() > 0 || condition.upper() < 0) return Decision::yes;
+  return condition.lower() == 0 && condition.upper() == 0 ? Decision::no : Decision::unknown;
 }
 inline bool holds(const Number& condition) { return decide(condition) == Decision::yes; }
 
 /// A variable of a scope. A launch value is given by the caller of a kernel and has a static range. A kernel or loop
-/// value is from 0 to count - 1.
+/// value is from 0, or `lower` of a loop, to count - 1.
 struct NumberVariable {
   std::string name;
   NumberKind kind = NumberKind::launch;
@@ -235,8 +240,8 @@ class NumberScope {
                 std::int64_t upper = kMaxIndex);
   /// A value of the kernel from 0 to count - 1 that is a multiple of `divisor`: threadIdx.x, blockIdx.x.
   Number kernel(const std::string& name, const Number& count, std::int64_t divisor = 1);
-  /// The counter of a loop, from 0 to count - 1.
-  Number loop(const std::string& name, const Number& count, std::int64_t divisor = 1);
+  /// The counter of a loop, from `lower` to count - 1.
+  Number loop(const std::string& name, const Number& count, std::int64_t divisor = 1, std::int64_t lower = 0);
 
   /// The variables in the order in which they were made.
   const std::vector<Number>& variables() const { return variables_; }

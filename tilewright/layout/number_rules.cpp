@@ -473,7 +473,13 @@ Number detail::equal(const Number& a, const Number& b) {
   return ordered(scope, NumberOp::equal, a, b);
 }
 
-Number both(const Number& a, const Number& b) { return a & b; }
+Number truth(const Number& number) {
+  if (number.is_static()) return number.value() != 0 ? 1 : 0;
+  if (number.lower() >= 0 && number.upper() <= 1) return number;
+  return number.lower() >= 0 ? less(0, number) : negation(equal(number, 0));
+}
+
+Number both(const Number& a, const Number& b) { return truth(a) & truth(b); }
 
 Number negation(const Number& condition) {
   if (condition.is_static()) return condition.value() == 0 ? 1 : 0;

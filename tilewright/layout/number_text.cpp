@@ -10,6 +10,8 @@
 namespace tilewright::layout {
 namespace {
 
+constexpr std::int64_t kMaxIndex = NumberScope::kMaxIndex;
+
 bool is_power_of_two(const Number& n) {
   return n.is_static() && n.value() > 0 && std::has_single_bit(static_cast<std::uint64_t>(n.value()));
 }
@@ -33,19 +35,31 @@ class CText {
   }
 
  private:
-  /// The first operand, converted to 64 bits if the result needs them and no operand has them.
+  /// Whether the C text of a number has 32 bits: variables and results from 0 to 2^31 - 1 are `unsigned` or `int`, and
+  /// so are constants, also negative ones.
+  static bool is_narrow(const Number& number) {
+    return width_of(number) == 32 || (number.is_static() && number.value() < 0 && number.value() >= -kMaxIndex);
+  }
+
+  /// The first operand of a sum, a product or a shift, converted to `long long` if the result needs 64 bits and no
+  /// operand has them. A sum of `unsigned` that may be negative needs them, too.
   CExpression first_operand(const NumberNode& node) {
-    const bool widens =
-        !is_for_people() && width_of(Number(node)) == 64 && width_of(node.a) == 32 && width_of(node.b) == 32;
+    const bool widens = !is_for_people() && width_of(Number(node)) == 64 && is_narrow(node.a) && is_narrow(node.b);
     const CExpression a = (*this)(node.a);
     return widens && !a.is_constant() ? CExpression(fmt::format("static_cast<long long>({})", a.text()))
            : widens                   ? CExpression(a.text() + "LL")
                                       : a;
   }
 
+  /// The text of a number beside others whose type is not known. C would convert a negative `int` to `unsigned` there.
+  std::string signed_text(const Number& number) {
+    const std::string text = (*this)(number).text();
+    return number.is_static() && number.value() < 0 && !is_for_people() ? text + "LL" : text;
+  }
+
   /// An operand of a relation. In C, relations bind tighter than & ^ |.
   std::string operand(const Number& number) {
-    std::string text = (*this)(number).text();
+    std::string text = signed_text(number);
     return text.find_first_of("&^|") == std::string::npos ? text : '(' + text + ')';
   }
 
@@ -59,8 +73,8 @@ class CText {
   }
 
   CExpression choice(const std::string& condition, const Number& yes, const Number& no) {
-    const std::string first = (*this)(yes).text();
-    return CExpression(fmt::format("({} ? {} : {})", condition, first, (*this)(no).text()));
+    const std::string first = signed_text(yes);
+    return CExpression(fmt::format("({} ? {} : {})", condition, first, signed_text(no)));
   }
 
   CExpression call(const char* function, const NumberNode& node) {

@@ -16,8 +16,9 @@ int width_of(const Number& number);
 
 /// The C name of an expression that the text has already computed, or "" for others. Variables need a name.
 using NumberNames = std::function<std::string(const Number&)>;
-/// A C expression. Names stand for unsigned or signed integers of width_of bits; a sum or product that needs 64 bits is
-/// computed in `long long`. By default variables have their own names.
+/// A C expression, whose value is the Number's. Names stand for signed integers of width_of bits, or for unsigned ones
+/// of 32 bits; a sum or product that needs 64 bits or may be negative is computed in `long long`. By default variables
+/// have their own names.
 std::string c_text(const Number& number);
 std::string c_text(const Number& number, const NumberNames& names);
 

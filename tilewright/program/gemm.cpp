@@ -202,6 +202,7 @@ class GemmAuthor {
       multiply_from_registers(reader, mma, accumulators, warp, steps, [&](const Number& stage) {
         return std::pair(ring.stage(stage), ring.stage(stage) + a_bytes_);
       });
+      accumulators.started.set(1);  // k is at least 1, which two stages of each iteration hide
       return accumulators;
     }
     const auto multiply_stage = [&](const Number& stage) {

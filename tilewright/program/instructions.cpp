@@ -13,6 +13,10 @@
 namespace tilewright::program {
 namespace {
 
+/// Groups of copies that may be pending: any count that a kernel may have in flight. PTX has no limit.
+constexpr int kMaxPendingGroups = 1 << 20;
+constexpr int kMaxPendingWgmma = 7;
+
 /// "", ".v2", ".v4"
 std::string_view vector_suffix(std::size_t count) {
   switch (count) {
@@ -70,6 +74,15 @@ Value arithmetic(KernelBuilder& k, std::string_view mnemonic, const std::vector<
   return one(k.instruction(text + ";", std::move(all), Effect::pure));
 }
 
+/// The same, or for b32 an instruction of integers of 32 bits.
+Value arithmetic(KernelBuilder& k, std::string_view mnemonic, std::string_view integer, const Value& a,
+                 const Value& b) {
+  if (a.type != RegisterType::b32 && b.type != RegisterType::b32) return arithmetic(k, mnemonic, {a, b});
+  for (const Value* operand : {&a, &b}) check_register(*operand, RegisterType::b32, integer);
+  return one(k.instruction(fmt::format("{} $0, $1, $2;", integer), {output(RegisterType::b32), input(a), input(b)},
+                           Effect::pure));
+}
+
 /// An .approx instruction of f32.
 Value approximate(KernelBuilder& k, std::string_view mnemonic, const Value& a) {
   check_register(a, RegisterType::f32, mnemonic);
@@ -88,6 +101,33 @@ std::string_view sum_type(const Value& value) {
   if (value.count == 1 && (value.type == RegisterType::f32 || value.type == RegisterType::f64)) return name(value.type);
   throw InvalidArgument(fmt::format("an addition to memory takes one f32, f64 or b32 register, got {} {}", value.count,
                                     name(value.type)));
+}
+
+/// atom of `space` (global, shared) at the address $1, with the operands from $2 on; the result is what the memory had.
+Value atomic(KernelBuilder& k, std::string_view space, std::string_view operation, Operand address,
+             const std::vector<Value>& values) {
+  std::vector<Operand> operands{output(values.front().type), std::move(address)};
+  std::string text = fmt::format("atom.{}.{} $0, [$1]", space, operation);
+  for (const Value& value : values) {
+    text += fmt::format(", ${}", operands.size());
+    operands.push_back(input(value));
+  }
+  return one(k.instruction(text + ";", std::move(operands)));
+}
+
+std::vector<Value> words(const std::vector<Value>& values, std::string_view operation) {
+  for (const Value& value : values) check_register(value, RegisterType::b32, operation);
+  return values;
+}
+
+Value load_byte(KernelBuilder& k, std::string_view space, Operand address, bool is_signed) {
+  return one(k.instruction(fmt::format("ld.{}.{} $0, [$1];", space, is_signed ? "s8" : "u8"),
+                           {output(RegisterType::b32), std::move(address)}));
+}
+
+void store_byte(KernelBuilder& k, std::string_view space, Operand address, const Value& value) {
+  check_register(value, RegisterType::b32, "a store of one byte");
+  k.instruction(fmt::format("st.{}.u8 [$0], $1;", space), {std::move(address), input(value)});
 }
 
 /// @throws InvalidArgument if the target has none of the instructions that came with TMA
@@ -115,6 +155,38 @@ std::string coordinate_operands(const std::vector<Number>& coordinates, std::vec
     operands.push_back(number(coordinate));
   }
   return "{" + text + "}";
+}
+
+/// A condition in a b32 register, which is not 0 if it holds.
+Operand condition(const Number& holds) {
+  return number(holds.lower() >= 0 && holds.upper() <= layout::NumberScope::kMaxIndex ? holds : truth(holds));
+}
+
+/// @throws InvalidArgument unless the parameter is a tensor map
+Operand tensor_map(const KernelBuilder& k, int map) {
+  if (const Parameter& parameter = k.parameter(map); parameter.kind != Parameter::Kind::tensor_map)
+    throw InvalidArgument(fmt::format("the parameter {}, '{}', is no tensor map", map, parameter.name));
+  return address_of(map);
+}
+
+void check_range(std::int64_t value, std::int64_t least, std::int64_t most, std::string_view what) {
+  if (value < least || value > most)
+    throw InvalidArgument(fmt::format("{} must be from {} to {}, got {}", what, least, most, value));
+}
+
+void check_range(const Number& number, std::int64_t least, std::int64_t most, std::string_view what) {
+  if (number.lower() >= least && number.upper() <= most) return;
+  throw InvalidArgument(fmt::format(
+      "{} must be from {} to {}, got {}{}", what, least, most, to_string(number),
+      number.is_static() ? std::string() : fmt::format(", which is from {} to {}", number.lower(), number.upper())));
+}
+
+void check_named_barrier(const KernelBuilder& k, const Number& id, int threads) {
+  check_range(id, 1, 15, "the number of a named barrier");
+  if (threads % 32 != 0 || threads < 32 || threads > k.threads()) {
+    throw InvalidArgument(fmt::format(
+        "a named barrier has a multiple of 32 threads, at most the {} of the kernel, got {}", k.threads(), threads));
+  }
 }
 
 std::string predicated(std::string_view text, int predicate) {
@@ -186,7 +258,7 @@ Value load_global_if(KernelBuilder& k, const Number& holds, const Value& base, c
   const std::string load =
       fmt::format("@p ld.global{}.{} $0, [$1];", vector_suffix(static_cast<std::size_t>(count)), name(type));
   return one(k.instruction(predicated(zeros + load, 2),
-                           {output(type, count), input(global_address(k, base, offset)), number(holds)}));
+                           {output(type, count), input(global_address(k, base, offset)), condition(holds)}));
 }
 
 void store_global(KernelBuilder& k, const Value& base, const Number& offset, std::vector<Value> values) {
@@ -199,7 +271,8 @@ void store_global_if(KernelBuilder& k, const Number& holds, const Value& base, c
                      std::vector<Value> values) {
   const std::string text =
       fmt::format("@p st.global{}.{} [$0], $1;", vector_suffix(register_count(values)), name(type_of(values)));
-  k.instruction(predicated(text, 2), {input(global_address(k, base, offset)), input(std::move(values)), number(holds)});
+  k.instruction(predicated(text, 2),
+                {input(global_address(k, base, offset)), input(std::move(values)), condition(holds)});
 }
 
 Value global_address(KernelBuilder& k, const Value& base, const Number& offset) {
@@ -213,6 +286,23 @@ Value global_address(KernelBuilder& k, const Value& base, const Number& offset) 
 void add_global(KernelBuilder& k, const Value& base, const Number& offset, const Value& value) {
   k.instruction(fmt::format("red.global.add.{} [$0], $1;", sum_type(value)),
                 {input(global_address(k, base, offset)), input(value)});
+}
+
+Value atomic_add(KernelBuilder& k, const Value& base, const Number& offset, const Value& value) {
+  return atomic(k, "global", fmt::format("add.{}", sum_type(value)), input(global_address(k, base, offset)), {value});
+}
+Value atomic_max(KernelBuilder& k, const Value& base, const Number& offset, const Value& value) {
+  return atomic(k, "global", "max.s32", input(global_address(k, base, offset)), words({value}, "atom.max.s32"));
+}
+Value atomic_cas(KernelBuilder& k, const Value& base, const Number& offset, const Value& expected, const Value& value) {
+  return atomic(k, "global", "cas.b32", input(global_address(k, base, offset)),
+                words({expected, value}, "atom.cas.b32"));
+}
+Value load_global_byte(KernelBuilder& k, const Value& base, const Number& offset, bool is_signed) {
+  return load_byte(k, "global", input(global_address(k, base, offset)), is_signed);
+}
+void store_global_byte(KernelBuilder& k, const Value& base, const Number& offset, const Value& value) {
+  store_byte(k, "global", input(global_address(k, base, offset)), value);
 }
 
 void raise_flag(KernelBuilder& k, const Value& base, const Number& offset) {
@@ -236,6 +326,22 @@ void lower_flag(KernelBuilder& k, const Value& base, const Number& offset) {
 
 void add_shared(KernelBuilder& k, const Number& address, const Value& value) {
   k.instruction(fmt::format("red.shared.add.{} [$0], $1;", sum_type(value)), {number(address), input(value)});
+}
+
+Value atomic_add_shared(KernelBuilder& k, const Number& address, const Value& value) {
+  return atomic(k, "shared", fmt::format("add.{}", sum_type(value)), number(address), {value});
+}
+Value atomic_max_shared(KernelBuilder& k, const Number& address, const Value& value) {
+  return atomic(k, "shared", "max.s32", number(address), words({value}, "atom.max.s32"));
+}
+Value atomic_cas_shared(KernelBuilder& k, const Number& address, const Value& expected, const Value& value) {
+  return atomic(k, "shared", "cas.b32", number(address), words({expected, value}, "atom.cas.b32"));
+}
+Value load_shared_byte(KernelBuilder& k, const Number& address, bool is_signed) {
+  return load_byte(k, "shared", number(address), is_signed);
+}
+void store_shared_byte(KernelBuilder& k, const Number& address, const Value& value) {
+  store_byte(k, "shared", number(address), value);
 }
 
 Value load_shared(KernelBuilder& k, const Number& address, RegisterType type, int count) {
@@ -282,10 +388,12 @@ void launch_dependents(KernelBuilder& k) {
 }
 
 void named_barrier(KernelBuilder& k, const Number& id, int threads) {
+  check_named_barrier(k, id, threads);
   k.instruction("barrier.sync.aligned $0, $1;", {id.is_static() ? immediate(id) : number(id), immediate(threads)});
 }
 
 void named_barrier_arrive(KernelBuilder& k, int id, int threads) {
+  check_named_barrier(k, id, threads);
   k.instruction("barrier.arrive.aligned $0, $1;", {immediate(id), immediate(threads)});
 }
 
@@ -297,6 +405,10 @@ void synchronize_cluster(KernelBuilder& k) {
 void synchronize_warp(KernelBuilder& k) { k.instruction("bar.warp.sync 0xffffffff;", {}); }
 
 void mbarrier_init(KernelBuilder& k, const Number& barrier, const Number& arrivals) {
+  if (arrivals.upper() < 1 || arrivals.lower() > kMaxArrivals) {
+    throw InvalidArgument(
+        fmt::format("an mbarrier counts 1 to {} arrivals, got {}", kMaxArrivals, to_string(arrivals)));
+  }
   k.instruction("mbarrier.init.shared::cta.b64 [$0], $1;", {number(barrier), number(arrivals)});
 }
 
@@ -352,12 +464,15 @@ void cp_async_arrive(KernelBuilder& k, const Number& barrier) {
 }
 
 void cp_async_commit(KernelBuilder& k) { k.instruction("cp.async.commit_group;", {}); }
-void cp_async_wait(KernelBuilder& k, int pending) { k.instruction("cp.async.wait_group $0;", {immediate(pending)}); }
+void cp_async_wait(KernelBuilder& k, int pending) {
+  check_range(pending, 0, kMaxPendingGroups, "the number of pending groups");
+  k.instruction("cp.async.wait_group $0;", {immediate(pending)});
+}
 
 void tma_load(KernelBuilder& k, const Number& to, int map, const std::vector<Number>& coordinates,
               const Number& barrier, const std::optional<Number>& ctas, CachePolicy policy) {
   check_feature(k.target(), TargetFeature::tma).or_throw();
-  std::vector<Operand> operands{number(to), address_of(map), number(barrier)};
+  std::vector<Operand> operands{number(to), tensor_map(k, map), number(barrier)};
   const std::string at = coordinate_operands(coordinates, operands);
   std::string multicast, mask;
   if (ctas) {
@@ -375,7 +490,7 @@ void tma_load(KernelBuilder& k, const Number& to, int map, const std::vector<Num
 
 void tma_store(KernelBuilder& k, int map, const std::vector<Number>& coordinates, const Number& from) {
   check_feature(k.target(), TargetFeature::tma).or_throw();
-  std::vector<Operand> operands{address_of(map), number(from)};
+  std::vector<Operand> operands{tensor_map(k, map), number(from)};
   const std::string at = coordinate_operands(coordinates, operands);
   k.instruction(
       fmt::format("cp.async.bulk.tensor.{}d.global.shared::cta.bulk_group [$0, {}], [$1];", coordinates.size(), at),
@@ -385,10 +500,11 @@ void tma_store(KernelBuilder& k, int map, const std::vector<Number>& coordinates
 void tma_store_commit(KernelBuilder& k) { k.instruction("cp.async.bulk.commit_group;", {}); }
 
 void tma_store_wait_read(KernelBuilder& k, int pending) {
+  check_range(pending, 0, kMaxPendingGroups, "the number of pending groups");
   k.instruction("cp.async.bulk.wait_group.read $0;", {immediate(pending)});
 }
 
-void prefetch_tensor_map(KernelBuilder& k, int map) { k.instruction("prefetch.tensormap [$0];", {address_of(map)}); }
+void prefetch_tensor_map(KernelBuilder& k, int map) { k.instruction("prefetch.tensormap [$0];", {tensor_map(k, map)}); }
 
 void fence_proxy_async(KernelBuilder& k) {
   check_sm_90(k, "fence.proxy.async");
@@ -399,9 +515,13 @@ void wgmma_fence(KernelBuilder& k) {
   check_feature(k.target(), TargetFeature::wgmma).or_throw();
   k.instruction("wgmma.fence.sync.aligned;", {});
 }
-void wgmma_commit(KernelBuilder& k) { k.instruction("wgmma.commit_group.sync.aligned;", {}); }
+void wgmma_commit(KernelBuilder& k) {
+  k.instruction("wgmma.commit_group.sync.aligned;", {});
+  k.count_wgmma_group();
+}
 
 void wait_for_wgmma(KernelBuilder& k, int pending, const ValueCells& accumulators) {
+  check_range(pending, 0, kMaxPendingWgmma, "the number of pending groups of wgmma");
   std::vector<Operand> operands{immediate(pending)};
   for (const ValueCell& cell : accumulators) operands.push_back(update(cell.get()));
   const std::vector<Value> values = k.instruction("wgmma.wait_group.sync.aligned $0;", std::move(operands));
@@ -442,9 +562,9 @@ Value constant_f64(KernelBuilder& k, double value) {
                            {output(RegisterType::f64)}, Effect::pure));
 }
 
-Value add(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "add.rn", {a, b}); }
-Value subtract(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "sub.rn", {a, b}); }
-Value multiply(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "mul.rn", {a, b}); }
+Value add(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "add.rn", "add.s32", a, b); }
+Value subtract(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "sub.rn", "sub.s32", a, b); }
+Value multiply(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "mul.rn", "mul.lo.s32", a, b); }
 Value fma(KernelBuilder& k, const Value& a, const Value& b, const Value& c) {
   return arithmetic(k, "fma.rn", {a, b, c});
 }
@@ -463,15 +583,16 @@ Value log2(KernelBuilder& k, const Value& a) { return approximate(k, "lg2.approx
 Value tanh(KernelBuilder& k, const Value& a) { return approximate(k, "tanh.approx.f32", a); }
 Value reciprocal_sqrt(KernelBuilder& k, const Value& a) { return approximate(k, "rsqrt.approx.f32", a); }
 
-Value choose(KernelBuilder& k, const Number& condition, const Value& a, const Value& b) {
+Value choose(KernelBuilder& k, const Number& holds, const Value& a, const Value& b) {
   if (a.type != b.type || a.count != 1 || b.count != 1)
     throw InvalidArgument(fmt::format("choose() takes two registers of one type, got {} {} and {} {}", a.count,
                                       name(a.type), b.count, name(b.type)));
   return one(k.instruction(predicated(fmt::format("selp.{} $0, $1, $2, p;", name(a.type)), 3),
-                           {output(a.type), input(a), input(b), number(condition)}, Effect::pure));
+                           {output(a.type), input(a), input(b), condition(holds)}, Effect::pure));
 }
 
 Value shuffle_xor(KernelBuilder& k, const Value& a, int mask) {
+  check_range(mask, 0, 31, "the mask of a shuffle");
   if (bits(a.type) != 32 || a.count != 1)
     throw InvalidArgument(fmt::format("a shuffle moves one register of 32 bits, got {} {}", a.count, name(a.type)));
   return one(k.instruction("shfl.sync.bfly.b32 $0, $1, $2, 31, 0xffffffff;",
@@ -479,10 +600,32 @@ Value shuffle_xor(KernelBuilder& k, const Value& a, int mask) {
 }
 
 Value shuffle(KernelBuilder& k, const Value& a, const Number& lane) {
+  if (lane.is_static()) check_range(lane.value(), 0, 31, "the lane of a shuffle");
   if (bits(a.type) != 32 || a.count != 1)
     throw InvalidArgument(fmt::format("a shuffle moves one register of 32 bits, got {} {}", a.count, name(a.type)));
   return one(k.instruction("shfl.sync.idx.b32 $0, $1, $2, 31, 0xffffffff;", {output(a.type), input(a), number(lane)},
                            Effect::state));
+}
+
+namespace {
+
+/// `direction` is up or down; `last` the clamp operand, which ends the shuffle at lane 0 or 31.
+Value shuffle_by(KernelBuilder& k, std::string_view direction, int last, const Value& a, int delta) {
+  check_range(delta, 0, 31, "the distance of a shuffle");
+  if (bits(a.type) != 32 || a.count != 1)
+    throw InvalidArgument(fmt::format("a shuffle moves one register of 32 bits, got {} {}", a.count, name(a.type)));
+  return one(k.instruction(fmt::format("shfl.sync.{}.b32 $0, $1, $2, {}, 0xffffffff;", direction, last),
+                           {output(a.type), input(a), immediate(delta)}, Effect::state));
+}
+
+}  // namespace
+
+Value shuffle_up(KernelBuilder& k, const Value& a, int delta) { return shuffle_by(k, "up", 0, a, delta); }
+Value shuffle_down(KernelBuilder& k, const Value& a, int delta) { return shuffle_by(k, "down", 31, a, delta); }
+
+Value ballot(KernelBuilder& k, const Number& holds) {
+  return one(k.instruction(predicated("vote.sync.ballot.b32 $0, p, 0xffffffff;", 1),
+                           {output(RegisterType::b32), condition(holds)}, Effect::state));
 }
 
 Value to_b32(KernelBuilder& k, const Number& from) {
@@ -510,6 +653,10 @@ Value to_f32(KernelBuilder& k, const Number& from) {
 
 Value to_f32(KernelBuilder& k, const Value& element, DType type) {
   if (type == DType::f32) return element;
+  if (type == DType::s32) {
+    check_register(element, RegisterType::b32, "the conversion to f32");
+    return one(k.instruction("cvt.rn.f32.s32 $0, $1;", {output(RegisterType::f32), input(element)}, Effect::pure));
+  }
   const std::string_view half = half_name(type, "the conversion to f32");
   check_register(element, RegisterType::b16, "the conversion to f32");
   return one(k.instruction(fmt::format("cvt.f32.{} $0, $1;", half), {output(RegisterType::f32), input(element)},
@@ -538,6 +685,8 @@ std::vector<Value> unpack(KernelBuilder& k, DType type, const Value& pair) {
 Value from_f32(KernelBuilder& k, DType type, const Value& value) {
   if (type == DType::f32) return value;
   check_register(value, RegisterType::f32, "from_f32()");
+  if (type == DType::s32)
+    return one(k.instruction("cvt.rni.s32.f32 $0, $1;", {output(RegisterType::b32), input(value)}, Effect::pure));
   return one(k.instruction(fmt::format("cvt.rn.{}.f32 $0, $1;", half_name(type, "from_f32()")),
                            {output(RegisterType::b16), input(value)}, Effect::pure));
 }

@@ -41,6 +41,16 @@ void store_global_if(KernelBuilder& k, const Number& holds, const Value& base, c
 /// red.global.add of one f32, f64 or b32 (as an integer): adds it to memory, atomically.
 void add_global(KernelBuilder& k, const Value& base, const Number& offset, const Value& value);
 
+/// atom.global: the same, and returns what the memory had before. atomic_max() takes one b32, as a signed integer;
+/// atomic_cas() stores `value` if the memory has `expected`, both b32.
+Value atomic_add(KernelBuilder& k, const Value& base, const Number& offset, const Value& value);
+Value atomic_max(KernelBuilder& k, const Value& base, const Number& offset, const Value& value);
+Value atomic_cas(KernelBuilder& k, const Value& base, const Number& offset, const Value& expected, const Value& value);
+
+/// Loads one byte to a b32, extended with zeros, or with its sign. Stores the lowest byte of a b32.
+Value load_global_byte(KernelBuilder& k, const Value& base, const Number& offset, bool is_signed = false);
+void store_global_byte(KernelBuilder& k, const Value& base, const Number& offset, const Value& value);
+
 // Flags among warps of different CTAs: words of 32 bits in global memory, such as those of a workspace, which are 0
 // before and after each launch. All lanes of a warp call these functions together.
 
@@ -55,6 +65,12 @@ void lower_flag(KernelBuilder& k, const Value& base, const Number& offset);
 
 /// red.shared.add, as add_global().
 void add_shared(KernelBuilder& k, const Number& address, const Value& value);
+/// atom.shared, as atomic_add() and the others.
+Value atomic_add_shared(KernelBuilder& k, const Number& address, const Value& value);
+Value atomic_max_shared(KernelBuilder& k, const Number& address, const Value& value);
+Value atomic_cas_shared(KernelBuilder& k, const Number& address, const Value& expected, const Value& value);
+Value load_shared_byte(KernelBuilder& k, const Number& address, bool is_signed = false);
+void store_shared_byte(KernelBuilder& k, const Number& address, const Value& value);
 Value load_shared(KernelBuilder& k, const Number& address, RegisterType type, int count = 1);
 void store_shared(KernelBuilder& k, const Number& address, std::vector<Value> values);
 /// The same to this address in the CTA of rank `rank` of the cluster: distributed shared memory.
@@ -64,6 +80,9 @@ void store_shared_at(KernelBuilder& k, const Number& address, const Number& rank
 Value load_matrices(KernelBuilder& k, const Number& row_address, int count, bool transposes);
 /// stmatrix: the inverse of load_matrices. `values` are as many b32 registers as there are matrices.
 void store_matrices(KernelBuilder& k, const Number& row_address, std::vector<Value> values, bool transposes);
+
+/// The arrivals that an mbarrier counts at most.
+constexpr std::int64_t kMaxArrivals = (1 << 20) - 1;
 
 // Barriers of threads.
 
@@ -137,7 +156,8 @@ Number elect(KernelBuilder& k);
 /// The number of the first lane of the warp, in all lanes. The result is the same in all lanes, which ptxas can see.
 Number broadcast(KernelBuilder& k, const Number& number);
 
-// Arithmetic of f32 or f64, rounded to nearest. multiply() and add() are never contracted to fma.
+// Arithmetic of f32 or f64, rounded to nearest. multiply() and add() are never contracted to fma. add(), subtract() and
+// multiply() of b32 are those of integers of 32 bits, whose results wrap.
 
 Value constant(KernelBuilder& k, float value);
 Value constant_f64(KernelBuilder& k, double value);
@@ -166,9 +186,15 @@ Value tanh(KernelBuilder& k, const Value& a);
 Value reciprocal_sqrt(KernelBuilder& k, const Value& a);
 /// `a` if `condition` is not 0, else `b`.
 Value choose(KernelBuilder& k, const Number& condition, const Value& a, const Value& b);
-/// The value of lane `lane ^ mask`, of all lanes of the warp.
+/// The value of lane `lane ^ mask`, of all lanes of the warp. `mask` is from 0 to 31.
 Value shuffle_xor(KernelBuilder& k, const Value& a, int mask);
-/// The value of lane `lane`, which each lane chooses.
+/// The value of lane `lane - delta` (up) or `lane + delta` (down), and the own value where there is no such lane.
+/// `delta` is from 0 to 31.
+Value shuffle_up(KernelBuilder& k, const Value& a, int delta);
+Value shuffle_down(KernelBuilder& k, const Value& a, int delta);
+/// A b32 whose bit i tells whether the condition holds in lane i; of all lanes of the warp.
+Value ballot(KernelBuilder& k, const Number& condition);
+/// The value of lane `lane % 32`, which each lane chooses.
 Value shuffle(KernelBuilder& k, const Value& a, const Number& lane);
 
 // Registers.
@@ -181,13 +207,15 @@ Value join_registers(KernelBuilder& k, std::vector<Value> values);
 // Conversions. Two elements of 16 bits are packed in a b32, the first in the low half.
 
 Value to_f32(KernelBuilder& k, const Number& number);
-/// One element of `type` (f32, f16, bf16) as an f32: of a b16 register, or of an f32.
+/// One element of `type` (f32, f16, bf16, s32) as an f32: of a b16 register, of an f32, of a b32. An s32 is rounded to
+/// nearest.
 Value to_f32(KernelBuilder& k, const Value& element, DType type);
 /// Two f32 as a pair of f16 or bf16, rounded to nearest.
 Value pack(KernelBuilder& k, DType type, const Value& low, const Value& high);
 /// The two f32 of a pair of f16 or bf16.
 std::vector<Value> unpack(KernelBuilder& k, DType type, const Value& pair);
-/// One f32 as an element of `type` in a register of its width: b16 for f16 and bf16, f32 for f32.
+/// One f32 as an element of `type` in a register of its width: b16 for f16 and bf16, f32 for f32, b32 for s32. To s32
+/// it is rounded to the nearest integer, of two the even one, and saturates.
 Value from_f32(KernelBuilder& k, DType type, const Value& value);
 
 }  // namespace tilewright::program

@@ -47,16 +47,43 @@ bool is_keyword(std::string_view word) {
   return std::ranges::find(kWords, word) != kWords.end();
 }
 
-/// The largest index of an operand that the text names; -1: it names none.
-int last_operand(std::string_view text) {
-  int last = -1;
-  for (std::size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at + 1)) {
-    int index = 0;
-    std::size_t end = at + 1;
-    for (; end < text.size() && text[end] >= '0' && text[end] <= '9'; ++end) index = 10 * index + (text[end] - '0');
-    if (end > at + 1) last = std::max(last, index);
+/// Reads digits from `at` on, and moves it behind them; -1: there are none.
+int read_index(std::string_view text, std::size_t& at) {
+  constexpr int kMost = 1 << 20;
+  int index = -1;
+  for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at)
+    index = std::min(10 * std::max(index, 0) + (text[at] - '0'), kMost);
+  return index;
+}
+
+/// The number of registers that an operand stands for.
+int registers_of(const Operand& operand) {
+  if (operand.kind == Operand::Kind::output) return operand.value.count;
+  if (operand.kind != Operand::Kind::input && operand.kind != Operand::Kind::update) return 1;
+  int count = 0;
+  for (const Value& value : operand.inputs) count += value.count;
+  return count;
+}
+
+/// @throws InvalidArgument for a "$" without a number, and for operands and registers that the instruction does not
+/// have
+void check_names_of_operands(std::string_view text, const std::vector<Operand>& operands) {
+  for (std::size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at)) {
+    ++at;
+    const int index = read_index(text, at);
+    if (index < 0)
+      throw InvalidArgument(fmt::format("the instruction '{}' has a $ without the number of an operand", text));
+    if (index >= static_cast<int>(operands.size())) {
+      throw InvalidArgument(
+          fmt::format("the instruction '{}' names ${}, but has {} operands", text, index, operands.size()));
+    }
+    if (at + 1 >= text.size() || text[at] != '.' || text[at + 1] < '0' || text[at + 1] > '9') continue;
+    ++at;
+    const int element = read_index(text, at), count = registers_of(operands[static_cast<std::size_t>(index)]);
+    if (element < count) continue;
+    throw InvalidArgument(fmt::format("the instruction '{}' names ${}.{}, but ${} has {} register{}", text, index,
+                                      element, index, count, count == 1 ? "" : "s"));
   }
-  return last;
 }
 
 }  // namespace
@@ -116,7 +143,6 @@ KernelBuilder::KernelBuilder(std::string symbol, const Target& target, int threa
 
 /// Declared when it is used first, because its bounds are those of the grid if that has been set.
 Number KernelBuilder::special(std::array<Number, 3>& variables, std::string_view name, int mode, const Number& count) {
-  if (mode < 0 || mode > 2) throw InvalidArgument(fmt::format("a grid has the modes 0 to 2, got {}", mode));
   Number& variable = variables.at(static_cast<std::size_t>(mode));
   if (!variable.is_static()) return variable;
   // A launch with more CTAs is refused, see check_arguments().
@@ -125,12 +151,35 @@ Number KernelBuilder::special(std::array<Number, 3>& variables, std::string_view
   return variable;
 }
 
-Number KernelBuilder::block(int mode) {
-  return special(program_.variables.block, "block", mode, program_.grid.at(static_cast<std::size_t>(mode)));
+Number KernelBuilder::block(int mode) { return special(program_.variables.block, "block", mode, grid_of(mode)); }
+
+Number KernelBuilder::blocks(int mode) { return special(program_.variables.blocks, "blocks", mode, grid_of(mode) + 1); }
+
+const Number& KernelBuilder::grid_of(int mode) const {
+  if (mode < 0 || mode > 2) throw InvalidArgument(fmt::format("a grid has the modes 0 to 2, got {}", mode));
+  return program_.grid.at(static_cast<std::size_t>(mode));
 }
 
-Number KernelBuilder::blocks(int mode) {
-  return special(program_.variables.blocks, "blocks", mode, program_.grid.at(static_cast<std::size_t>(mode)) + 1);
+void KernelBuilder::declare_tensor(std::string_view name, std::vector<Number> extents, std::vector<Number> strides) {
+  const auto parameter = std::ranges::find(program_.parameters, name, &Parameter::name);
+  if (parameter == program_.parameters.end())
+    throw InvalidArgument(fmt::format("the kernel has no parameter '{}'", printable(name)));
+  for (const std::vector<Number>* numbers : {&extents, &strides}) {
+    for (const Number& number : *numbers) {
+      check_visible(number);
+      if (number.kind() > layout::NumberKind::launch) return;  // known only to the kernel, and so not compared
+    }
+  }
+  parameter->extents = std::move(extents);
+  parameter->strides = std::move(strides);
+}
+
+const Parameter& KernelBuilder::parameter(int index) const {
+  if (index < 0 || static_cast<std::size_t>(index) >= program_.parameters.size()) {
+    throw InvalidArgument(
+        fmt::format("the kernel has {} parameters, none with the index {}", program_.parameters.size(), index));
+  }
+  return program_.parameters[static_cast<std::size_t>(index)];
 }
 
 std::string KernelBuilder::take_name(std::string_view name) {
@@ -273,8 +322,8 @@ Value KernelBuilder::define(RegisterType type, int count) {
   return {id, type, 0, count, kernel_};
 }
 
-Number KernelBuilder::variable(std::string_view name, const Number& count, std::int64_t divisor) {
-  const Number number = program_.scope->loop(fmt::format("{}_{}", name, variables_.size()), count, divisor);
+Number KernelBuilder::variable(std::string_view name, const Number& count, std::int64_t divisor, std::int64_t lower) {
+  const Number number = program_.scope->loop(fmt::format("{}_{}", name, variables_.size()), count, divisor, lower);
   variables_.push_back(number.node());
   visible_variables_.insert(number.node());
   return number;
@@ -353,10 +402,7 @@ std::vector<Value> KernelBuilder::instruction(std::string text, std::vector<Oper
     if (!text.empty() && operands[i].kind != Operand::Kind::update && !names_operand(text, i))
       throw InvalidArgument(fmt::format("the instruction '{}' does not use its operand ${}", text, i));
   }
-  if (last_operand(text) >= static_cast<int>(operands.size())) {
-    throw InvalidArgument(
-        fmt::format("the instruction '{}' names ${}, but has {} operands", text, last_operand(text), operands.size()));
-  }
+  check_names_of_operands(text, operands);
   if (const std::size_t end = text.find_last_not_of(" \n"); end != std::string::npos) {
     if (text[end] != ';' && text[end] != '}')
       throw InvalidArgument(fmt::format("the instruction '{}' does not end with ; or }}", text));
@@ -367,6 +413,7 @@ std::vector<Value> KernelBuilder::instruction(std::string text, std::vector<Oper
   for (Operand& operand : operands) {
     for (const Value& value : operand.inputs) check_visible(value);
     if (operand.kind == Operand::Kind::number) check_visible(operand.number);
+    if (operand.kind == Operand::Kind::address) (void)parameter(operand.parameter);  // throws if there is none
     if (operand.kind == Operand::Kind::update) {
       const Value& old = operand.inputs.front();
       if (operand.inputs.size() != 1 || old.count != program_.counts[static_cast<std::size_t>(old.id)])
@@ -454,7 +501,8 @@ Number KernelBuilder::begin_loop(const Number& first, const Number& end, const N
   open.loop.step = step.upper() <= kMaxExtent ? step : minimum(step, kMaxExtent);
   // The counter of a loop that never runs has no number; any range serves.
   const Number count = last.upper() < 1 ? Number(1) : last;
-  open.loop.counter = variable("i", count, first.is_static(0) && step.is_static() ? step.value() : 1);
+  open.loop.counter = variable("i", count, first.is_static(0) && step.is_static() ? step.value() : 1,
+                               std::min(first.lower(), count.upper() - 1));
   for (NumberState& state : number_cells_) {
     state.number = variable("n", state.count);
     open.numbers_inside.push_back(state.number);
@@ -477,9 +525,14 @@ void KernelBuilder::end_loop() {
   hide_definitions_of(open);
   Loop& loop = open.loop;
   loop.body = std::move(open.block);
+  const bool always_runs = holds(less(loop.first, loop.end));
   for (std::size_t i = 0; i < open.numbers_before.size(); ++i) {
-    const Number outside =
-        numbers[i] == open.numbers_inside[i] ? open.numbers_before[i] : variable("n", number_cells_[i].count);
+    const bool keeps = numbers[i] == open.numbers_inside[i];
+    // What each iteration sets to one integer has it after a loop that runs at least once.
+    const bool is_known = numbers[i].is_static() && (always_runs || numbers[i] == open.numbers_before[i]);
+    const Number outside = keeps      ? open.numbers_before[i]
+                           : is_known ? numbers[i]
+                                      : variable("n", number_cells_[i].count);
     loop.numbers.push_back(
         {.before = open.numbers_before[i], .inside = open.numbers_inside[i], .after = numbers[i], .outside = outside});
     number_cells_[i].number = outside;

@@ -91,6 +91,9 @@ class KernelBuilder {
   /// The least number of CTAs that one SM shall hold; bounds the registers of a thread. Default: 1.
   void set_min_ctas(int ctas) { program_.min_ctas = ctas; }
   int min_ctas() const { return program_.min_ctas; }
+  /// The number of groups of wgmma that have been recorded, which wgmma_commit() counts.
+  std::int64_t wgmma_groups() const { return wgmma_groups_; }
+  void count_wgmma_group() { ++wgmma_groups_; }
 
   /// Appends griddepcontrol.wait: all threads wait until the kernels that this launch depends on have ended. It must
   /// come before all accesses of global memory, and lets the kernel start while the last one of its stream ends.
@@ -118,6 +121,12 @@ class KernelBuilder {
   int tensor_map(std::string_view name, const TensorMap& map, std::vector<Number> extents, std::vector<Number> strides,
                  std::optional<DType> element = std::nullopt);
 
+  /// Declares what the array of an address or a tensor map is, for check_array(): its extents and strides by mode, in
+  /// elements, of launch variables. @throws InvalidArgument if there is no such parameter
+  void declare_tensor(std::string_view name, std::vector<Number> extents, std::vector<Number> strides);
+  /// The parameter with an index. @throws InvalidArgument if there is none
+  const Parameter& parameter(int index) const;
+
   /// A condition on launch variables that launch() checks, with `number` in the message.
   void require(const Number& holds, std::string reason, const Number& number);
   /// The grid in CTAs, of launch variables. Default: 1. block() and blocks() that are used afterwards are known to be
@@ -129,7 +138,7 @@ class KernelBuilder {
 
   /// threadIdx.x: 0 to threads() - 1.
   const Number& thread() const { return program_.variables.thread; }
-  /// blockIdx and gridDim of a mode, 0 to 2.
+  /// blockIdx and gridDim of a mode, 0 to 2. @throws InvalidArgument for other modes
   Number block(int mode = 0);
   Number blocks(int mode = 0);
   /// The rank of this CTA in its cluster.
@@ -225,7 +234,8 @@ class KernelBuilder {
   std::string take_name(std::string_view name);
   Parameter& add_parameter(std::string_view name, Parameter::Kind kind, std::size_t bytes, std::size_t alignment);
   Value define(RegisterType type, int count);
-  Number variable(std::string_view name, const Number& count, std::int64_t divisor = 1);
+  Number variable(std::string_view name, const Number& count, std::int64_t divisor = 1, std::int64_t lower = 0);
+  const Number& grid_of(int mode) const;
   void append(Statement statement);
   Number special(std::array<Number, 3>& variables, std::string_view name, int mode, const Number& count);
   Number loop_end(const Number& end);
@@ -245,6 +255,7 @@ class KernelBuilder {
   std::vector<std::int64_t> number_serials_, value_serials_;  // of the cells; no two cells of a kernel have the same
   std::int64_t next_serial_ = 0;
   std::uint32_t kernel_ = 0;  // Value::kernel of its definitions
+  std::int64_t wgmma_groups_ = 0;
   bool has_grid_ = false;
   bool is_built_ = false;
   std::vector<bool> visible_;  // of each definition

@@ -1,7 +1,10 @@
 #include "tilewright/program/launch.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 namespace tilewright::program {
 namespace {
@@ -113,6 +116,100 @@ Support check_arguments(const Program& program, const LaunchArguments& arguments
       return refuse("{}: {}", parameter.name, valid.reason()).as(valid.refusal().code);
   }
   return {};
+}
+
+namespace {
+
+/// A mode of an array or a tensor.
+struct Mode {
+  std::int64_t extent = 1, stride = 1;
+};
+using Modes = std::vector<Mode>;
+
+Modes modes_of(const ArrayLayout& array) {
+  Modes modes;
+  for (std::size_t i = 0; i < array.extents.size(); ++i) modes.push_back({array.extents[i], array.strides[i]});
+  return modes;
+}
+
+/// Whether the rows of the array follow each other, with their elements side by side.
+bool is_row_major(const Modes& modes) {
+  std::int64_t least = 1;
+  for (auto mode = modes.rbegin(); mode != modes.rend(); ++mode) {
+    if (mode->extent == 1) continue;
+    if (least == 1 ? mode->stride != 1 : mode->stride < least) return false;
+    least = mode->extent * mode->stride;
+  }
+  return true;
+}
+
+/// The modes with several elements, from the largest stride to the smallest.
+Modes in_memory_order(Modes modes) {
+  std::erase_if(modes, [](const Mode& mode) { return mode.extent == 1; });
+  std::ranges::stable_sort(modes, std::ranges::greater(), &Mode::stride);
+  return modes;
+}
+
+/// The same, with modes that follow each other as one.
+Modes coalesced(const Modes& modes) {
+  Modes result;
+  for (const Mode& mode : in_memory_order(modes)) {
+    if (!result.empty() && result.back().stride == mode.extent * mode.stride) {
+      result.back() = {result.back().extent * mode.extent, mode.stride};
+    } else {
+      result.push_back(mode);
+    }
+  }
+  return result;
+}
+
+/// Whether each element of the tensor is that of the array with the same coordinates.
+bool is_part_of(const Modes& tensor, const Modes& array) {
+  return std::ranges::equal(tensor, array, [](const Mode& of_tensor, const Mode& of_array) {
+    return of_tensor.extent <= of_array.extent && (of_tensor.extent == 1 || of_tensor.stride == of_array.stride);
+  });
+}
+
+/// "(64, 128)"
+std::string listed(const std::vector<std::int64_t>& numbers) {
+  return fmt::format("({}{})", fmt::join(numbers, ", "), numbers.size() == 1 ? "," : "");
+}
+
+}  // namespace
+
+Support check_array(const Program& program, const LaunchArguments& arguments, std::string_view name,
+                    const ArrayLayout& array) {
+  const auto parameter = std::ranges::find(program.parameters, name, &Parameter::name);
+  if (parameter == program.parameters.end() || std::ranges::find(array.extents, 0) != array.extents.end()) return {};
+  const Modes given = modes_of(array);
+  if (parameter->extents.empty()) {
+    if (is_row_major(given)) return {};
+    return refuse(
+               "{} takes the address of '{}' as memory in row-major order; the array has the shape {} and the strides "
+               "{}, in elements: give a row-major copy of it",
+               program.symbol, name, listed(array.extents), listed(array.strides))
+        .as(RefusalCode::strides);
+  }
+  const Result<layout::Bindings> bindings = bind(program, arguments);
+  if (!bindings) return bindings.refusal();
+  ArrayLayout declared;
+  for (std::size_t mode = 0; mode < parameter->extents.size(); ++mode) {
+    declared.extents.push_back(evaluate(parameter->extents[mode], *bindings));
+    declared.strides.push_back(evaluate(parameter->strides[mode], *bindings));
+  }
+  const Modes tensor = modes_of(declared);
+  if (is_part_of(tensor, given)) return {};
+  if (is_row_major(given)) {
+    if (is_part_of(in_memory_order(tensor), in_memory_order(given))) return {};
+    if (tensor.size() != given.size() && is_part_of(coalesced(tensor), coalesced(given))) return {};
+  }
+  return refuse(
+             "{} declares the Tensor '{}' with extents {} and strides {} for this launch; the array has the shape {} "
+             "and "
+             "the strides {}, in elements",
+             program.symbol, name, listed(declared.extents), listed(declared.strides), listed(array.extents),
+             listed(array.strides))
+      .as(RefusalCode::strides);
 }
 
 plan::Launch launch(const Program& program, const LaunchArguments& arguments) {

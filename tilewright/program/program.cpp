@@ -166,6 +166,16 @@ void number_lines(Program& program) {
   number_lines(program.body, line);
 }
 
-std::string to_string(const Program& program) { return Lister(program).list(); }
+std::string listing(const Program& program) { return Lister(program).list(); }
+
+std::string to_string(const Program& program) {
+  const std::vector<std::string> lines = split(listing(program), '\n');
+  const std::size_t width = fmt::formatted_size("{}", lines.size());
+  std::string text;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (i + 1 < lines.size() || !lines[i].empty()) text += fmt::format("{:>{}}  {}\n", i + 1, width, lines[i]);
+  }
+  return text;
+}
 
 }  // namespace tilewright::program

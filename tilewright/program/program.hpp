@@ -101,7 +101,7 @@ struct Branch {
 
 struct Statement {
   std::variant<Instruction, Binding, Remark, Loop, Branch> node;
-  int line = 0;  // of to_string(program), from 1 on
+  int line = 0;  // of listing(program), from 1 on
 };
 
 /// A field of the struct that the kernel takes by value.
@@ -119,6 +119,8 @@ struct Parameter {
   std::int64_t alignment = 1;  // of an address, in bytes; launch() checks it
   /// The type of a tile's elements, of an address or a tensor map that a copy reads.
   std::optional<DType> element = std::nullopt;
+  /// The tensor that a copy of tiles reads there, in elements, by mode; empty: the kernel has declared none.
+  std::vector<Number> extents = {}, strides = {};
   Number variable = {};
   Value value = {};
   /// The value of an integer that launch() computes from the others; other values are arguments of the launch.
@@ -174,6 +176,8 @@ struct Program {
 };
 
 /// The listing: the kernel's head, then one line for each statement.
+std::string listing(const Program& program);
+/// The listing with the number before each line, by which messages name it: "reverse.tw:9".
 std::string to_string(const Program& program);
 
 /// Sets Statement::line of all statements.

@@ -6,6 +6,7 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/rounding.hpp"
+#include "tilewright/base/target_features.hpp"
 
 namespace tilewright::program {
 namespace {
@@ -20,6 +21,14 @@ Ring::Ring(KernelBuilder& k, const RingUse& use) : kernel_(&k), use_(use) {
   if (use.stages < 2) throw InvalidArgument(fmt::format("a ring has at least 2 stages, got {}", use.stages));
   if (use.stage_bytes < 1)
     throw InvalidArgument(fmt::format("the stage of a ring has at least 1 byte, got {}", use.stage_bytes));
+  if (!has_feature(k.target(), TargetFeature::tma))
+    throw InvalidArgument(fmt::format("the mbarriers of a ring need sm_90, the target is {}", k.target().name()));
+  for (const auto& [arrivals, who] : {std::pair(use.writer_arrivals, "writers"), {use.reader_arrivals, "readers"}}) {
+    if (arrivals < 1 || arrivals > kMaxArrivals) {
+      throw InvalidArgument(
+          fmt::format("{} arrive 1 to {} times at the mbarrier of a stage, got {}", who, kMaxArrivals, arrivals));
+    }
+  }
   use_.stage_bytes = round_up(use.stage_bytes, kStageAlignment);
   stages_ = k.shared(use.stages * use_.stage_bytes, kStageAlignment);
   barriers_ = k.shared(2 * use.stages * kBarrierBytes, kBarrierBytes);
@@ -89,6 +98,7 @@ void RingReader::read(const std::function<void(const Number&)>& use) const {
 }
 
 Number RingReader::begin_read() const {
+  groups_before_ = kernel_->wgmma_groups();
   const Number stage = at_.stage();
   mbarrier_wait(*kernel_, ring_->full(stage), at_.parity());
   return stage;
@@ -126,6 +136,10 @@ void RingReader::read_by_wgmma(const ValueCells& accumulators, const std::functi
 }
 
 void RingReader::end_read_by_wgmma(const Number& stage, const ValueCells& accumulators) const {
+  if (kernel_->wgmma_groups() == groups_before_) {
+    throw InvalidArgument(
+        "no group of wgmma was committed while the stage was read; read() releases a stage that threads have read");
+  }
   wait_for_wgmma(*kernel_, 1, accumulators);
   release_held();
   hold(stage);

@@ -21,7 +21,8 @@ struct RingUse {
 
 class Ring {
  public:
-  /// Reserves the stages and the mbarriers. @throws InvalidArgument for fewer than two stages
+  /// Reserves the stages and the mbarriers. @throws InvalidArgument for fewer than two stages, for numbers of arrivals
+  /// that an mbarrier does not count, and for targets before sm_90
   Ring(KernelBuilder& k, const RingUse& use);
 
   const RingUse& use() const { return use_; }
@@ -87,7 +88,7 @@ class RingReader {
   void read(const std::function<void(const Number& stage)>& use) const;
   /// The same for wgmma, which reads stages after `use` has returned: `use` commits one group of wgmma. The stage is
   /// released when the next call has waited for that group, and the last one by drain(). `accumulators` are those that
-  /// the groups write.
+  /// the groups write. @throws InvalidArgument if `use` commits no group
   void read_by_wgmma(const ValueCells& accumulators, const std::function<void(const Number& stage)>& use) const;
   /// The beginning of both, which returns the stage, and their ends. They append the fences between accesses of threads
   /// and of TMA or wgmma: fence.proxy.async before wgmma reads what cp.async wrote, and before a stage is released that
@@ -116,6 +117,7 @@ class RingReader {
   std::function<void(const Number&)> release_;
   NumberCell held_;  // the stage that wgmma still reads
   NumberCell is_held_;
+  mutable std::int64_t groups_before_ = 0;  // of wgmma that were recorded before the stage was read
 };
 
 }  // namespace tilewright::program

@@ -99,6 +99,7 @@ TiledCopyBuilder::TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor
       map_strides.push_back(tensor.strides[mode] * (bits(tensor.element) / 8));
     }
     map_ = k.tensor_map(tensor.name, copy.map, std::move(map_extents), std::move(map_strides), tensor.element);
+    k.declare_tensor(tensor.name, tensor.extents, tensor.strides);
     tma_ = std::move(copy);
     return;
   }
@@ -107,6 +108,7 @@ TiledCopyBuilder::TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor
   if (vectors % threads != 0)
     throw InvalidArgument(fmt::format("{} threads do not divide the {} vectors of a tile", threads, vectors));
   base_ = k.address(tensor.name, kVectorBytes, tensor.element);
+  k.declare_tensor(tensor.name, tensor.extents, tensor.strides);
   for (std::size_t mode = 0; mode < tensor.strides.size(); ++mode) {
     const std::int64_t elements = kVectorBytes * 8 / bits(tensor.element);
     if (static_cast<int>(mode) != contiguous_ && tensor.strides[mode].divisor() % elements != 0) {

@@ -57,10 +57,24 @@ arch::WgmmaOperand wgmma_operand_of(const MmaOperand& operand, int element_bits,
       is_other ? fmt::format("; the tile is {}, and its major is given as {}", name(other), name(operand.major)) : ""));
 }
 
+int register_count(const std::vector<Value>& values) {
+  int count = 0;
+  for (const Value& value : values) count += value.count;
+  return count;
+}
+
 RegisterType accumulator_type(DType type) {
   if (type == DType::f32) return RegisterType::f32;
   if (type == DType::s32) return RegisterType::b32;
   throw InvalidArgument(fmt::format("accumulators are f32 or s32, got {}", name(type)));
+}
+
+/// @throws InvalidArgument unless the instruction reads operands of this major from shared memory
+void check_major(const arch::WgmmaAtom& atom, arch::Major major, bool may_be_mn_major, DType element,
+                 std::string_view what) {
+  if (major == arch::Major::k || may_be_mn_major) return;
+  throw InvalidArgument(fmt::format("{} reads {} K-major only: MN-major operands must have 16-bit types, got {}",
+                                    atom.name, what, name(element)));
 }
 
 /// The immediates after scale-d, as in lower/cuda/wgmma.cpp.
@@ -106,9 +120,11 @@ TiledMmaBuilder::TiledMmaBuilder(KernelBuilder& k, TiledMma mma) : kernel_(&k), 
     count_m_ = rows / atom_.m;
     count_n_ = n_ / wgmma->n;
     check_element(row.b, mma_.b.tile, row.name, "B");
+    check_major(row, mma_.b.major, row.b_may_be_mn_major, row.b, "B");
     wgmma_b_ = wgmma_operand_of(mma_.b, bits(row.b), wgmma->n, "B");
     if (row.a_source == arch::OperandSource::shared_memory) {
       check_element(row.a, mma_.a.tile, row.name, "A");
+      check_major(row, mma_.a.major, row.a_may_be_mn_major, row.a, "A");
       if (mma_.convert_a) throw InvalidArgument(fmt::format("{} reads A from shared memory unconverted", row.name));
       wgmma_a_ = wgmma_operand_of(mma_.a, bits(row.a), atom_.m, "A");
     }
@@ -132,28 +148,60 @@ TiledMmaBuilder::TiledMmaBuilder(KernelBuilder& k, TiledMma mma) : kernel_(&k), 
     count_n_ = n_ / atom_.n / mma_.warps_n;
   }
   check_divides(atom_.k, k_, "instructions along k");
+  (void)accumulator_type(atom_.c);  // throws for f16
   if (threads() > k.threads()) {
     throw InvalidArgument(
         fmt::format("{} x {} warps multiply, the kernel has {} threads", mma_.warps_m, mma_.warps_n, k.threads()));
   }
 }
 
+void TiledMmaBuilder::check_warp(const Number& warp) const {
+  const int warps = threads() / kWarp;
+  if (warp.lower() >= 0 && warp.upper() < warps) return;
+  throw InvalidArgument(
+      fmt::format("{} warps multiply, so that `warp` must be from 0 to {}, got {}, which is from {} to {}", warps,
+                  warps - 1, to_string(warp), warp.lower(), warp.upper()));
+}
+
+void TiledMmaBuilder::check_accumulators(const Accumulators& accumulators) const {
+  const auto count = static_cast<std::size_t>(count_m_ * count_n_);
+  const RegisterType type = accumulator_type(atom_.c);
+  const Value first = accumulators.cells.empty() ? Value{.count = 0} : accumulators.cells.front().get();
+  if (accumulators.cells.size() == count && first.type == type && first.count == atom_.c_registers) return;
+  throw InvalidArgument(fmt::format(
+      "the accumulators are those of another product: this one has {} cells of {} {} registers, got {} of {} {}", count,
+      atom_.c_registers, name(type), accumulators.cells.size(), first.count, name(first.type)));
+}
+
+Value TiledMmaBuilder::zero_registers() const {
+  std::string zeros;
+  for (int i = 0; i < atom_.c_registers; ++i) zeros += fmt::format("mov.b32 $0.{}, 0;", i);
+  return kernel_->instruction(zeros, {output(accumulator_type(atom_.c), atom_.c_registers)}, Effect::pure).front();
+}
+
 Accumulators TiledMmaBuilder::zeros() const {
   KernelBuilder& k = *kernel_;
-  const RegisterType type = accumulator_type(atom_.c);
   Accumulators accumulators{.cells = {}, .started = k.cell(0, 2)};
-  std::string zeros;
-  for (int i = 0; i < atom_.c_registers && !uses_wgmma(); ++i) zeros += fmt::format("mov.b32 $0.{}, 0;", i);
   for (std::int64_t i = 0; i < count_m_ * count_n_; ++i) {
     accumulators.cells.push_back(
-        k.cell(uses_wgmma() ? k.undefined(type, atom_.c_registers)
-                            : k.instruction(zeros, {output(type, atom_.c_registers)}, Effect::pure).front()));
+        k.cell(uses_wgmma() ? k.undefined(accumulator_type(atom_.c), atom_.c_registers) : zero_registers()));
   }
   return accumulators;
 }
 
+void TiledMmaBuilder::write_unstarted(const Accumulators& accumulators) const {
+  const Number started = accumulators.started.get();
+  if (!uses_wgmma() || started.is_static(1)) return;
+  kernel_->branch(equal(started, 0), [&] {
+    for (const ValueCell& cell : accumulators.cells) cell.set(zero_registers());
+  });
+  accumulators.started.set(1);
+}
+
 void TiledMmaBuilder::fma(const Accumulators& accumulators, const Number& a, const Number& b,
                           const Number& warp) const {
+  check_warp(warp);
+  check_accumulators(accumulators);
   SharedTile::check_alignment(a, mma_.a.tile.alignment());
   SharedTile::check_alignment(b, mma_.b.tile.alignment());
   if (uses_wgmma()) {
@@ -183,13 +231,21 @@ void TiledMmaBuilder::fma_by_wgmma(const Accumulators& accumulators, const Numbe
     fragments.push_back({loaded});
     if (!mma_.convert_a) continue;
     const Number at = (first_m + m) * atom_.m + warp % kWarpsOfGroup * 16;
-    fragments.back() = mma_.convert_a({loaded[0], loaded[1], loaded[2], loaded[3]}, at, static_cast<int>(step));
+    fragments.back() = {join_registers(
+        *kernel_, mma_.convert_a({loaded[0], loaded[1], loaded[2], loaded[3]}, at, static_cast<int>(step)))};
   }
   fma_fragments(accumulators, fragments, b, 0);
+  // The wait replaces the fragments, too, so that their registers are not written before it.
+  std::vector<Operand> operands{immediate(0)};
+  for (const ValueCell& cell : accumulators.cells) operands.push_back(update(cell.get()));
+  for (const std::vector<Value>& fragment : fragments) operands.push_back(update(fragment.front()));
+  const std::vector<Value> values = kernel_->instruction("wgmma.wait_group.sync.aligned $0;", std::move(operands));
+  for (std::size_t i = 0; i < accumulators.cells.size(); ++i) accumulators.cells[i].set(values[i]);
 }
 
 std::vector<Value> TiledMmaBuilder::load_fragments(const Number& a, const Number& warp) const {
   if (!uses_wgmma() || wgmma_a_) throw InvalidArgument(fmt::format("{} does not take fragments of A", atom_.name));
+  check_warp(warp);
   check_loads_by_ldmatrix(mma_.a, "A");
   std::vector<Value> fragments;
   for (std::int64_t step = 0; step < k_ / atom_.k; ++step) {
@@ -209,6 +265,14 @@ void TiledMmaBuilder::fma_fragments(const Accumulators& accumulators, const std:
   if (count < 1 || count % count_m_ != 0 || first_step < 0 || first_step + count / count_m_ > k_ / atom_.k) {
     throw InvalidArgument(fmt::format("{} fragments of A from step {} on, for {} rows of {} steps", count, first_step,
                                       count_m_, k_ / atom_.k));
+  }
+  check_accumulators(accumulators);
+  for (const std::vector<Value>& fragment : fragments) {
+    int registers = 0;
+    for (const Value& value : fragment) registers += value.type == RegisterType::b32 ? value.count : 0;
+    if (registers == kFragmentRegisters && registers == register_count(fragment)) continue;
+    throw InvalidArgument(fmt::format("a fragment of A has {} b32 registers, got {} registers, {} of them b32",
+                                      kFragmentRegisters, register_count(fragment), registers));
   }
   issue_wgmma(accumulators, first_step, count / count_m_, b,
               [&](std::int64_t step, std::int64_t m, std::vector<Operand>& operands) {
@@ -297,6 +361,7 @@ std::vector<Value> TiledMmaBuilder::load_b(const Number& address, const Number& 
 }
 
 AccumulatorPlace TiledMmaBuilder::place(const Number& accumulator, const Number& warp) const {
+  check_warp(warp);
   const Number thread = uses_wgmma() ? warp % kWarpsOfGroup * kWarp + lane() : lane();
   const Number first_m =
       uses_wgmma() ? warp / kWarpsOfGroup * (count_m_ * atom_.m) : warp % mma_.warps_m * (count_m_ * atom_.m);
@@ -309,6 +374,8 @@ AccumulatorPlace TiledMmaBuilder::place(const Number& accumulator, const Number&
 
 void TiledMmaBuilder::for_each_pair(const Accumulators& accumulators, const Number& warp,
                                     const std::function<void(const AccumulatorPair&)>& visit) const {
+  check_accumulators(accumulators);
+  write_unstarted(accumulators);
   for (std::size_t cell = 0; cell < accumulators.cells.size(); ++cell) {
     const Value value = accumulators.cells[cell].get();
     for (int i = 0; i < atom_.c_registers; i += 2) {

@@ -47,7 +47,8 @@ struct TiledMma {
 /// The accumulators of a thread: one cell for each instruction along m and n of the warp or warpgroup, n fastest.
 struct Accumulators {
   ValueCells cells;
-  NumberCell started;  // whether an instruction has written them
+  /// Whether an instruction has written them. The first wgmma overwrites the registers, which have no value before it.
+  NumberCell started;
 };
 
 /// The place of an accumulator in the tile.
@@ -64,7 +65,8 @@ struct AccumulatorPair {
 class TiledMmaBuilder {
  public:
   /// @throws InvalidArgument, with the number, for tiles that instructions and warps do not divide, for tiles of other
-  /// elements than the atom multiplies, for more warps than the kernel has, and for what wgmma_tile() refuses
+  /// elements than the atom multiplies, for majors that it does not read, for accumulators other than f32 and s32, for
+  /// more warps than the kernel has, and for what wgmma_tile() refuses
   TiledMmaBuilder(KernelBuilder& k, TiledMma mma);
 
   bool uses_wgmma() const { return std::holds_alternative<WgmmaChoice>(mma_.atom); }
@@ -73,11 +75,16 @@ class TiledMmaBuilder {
   std::int64_t tile_m() const { return m_; }
   std::int64_t tile_n() const { return n_; }
 
-  /// Accumulators that are zero, which costs no instruction with wgmma.
+  // The functions below throw InvalidArgument for the accumulators of another product, and for a `warp` that may not be
+  // from 0 to threads() / 32 - 1.
+
+  /// Accumulators that are zero, which costs no instruction with wgmma: for_each_pair() and transform() append the
+  /// zeros if no product may have been added. The cells themselves are undefined until then.
   Accumulators zeros() const;
 
   /// Appends the product of the stages at the shared addresses `a` and `b`. `warp`: of those that multiply; the same in
-  /// all lanes. With wgmma the product is one group, which is committed and not waited for.
+  /// all lanes. With wgmma the product is one group, which is committed. It is not waited for, unless the atom has A in
+  /// registers: the next fma() loads other fragments to them.
   void fma(const Accumulators& accumulators, const Number& a, const Number& b, const Number& warp) const;
 
   /// Appends the loads of all fragments of A of a stage, one value of the fragment's registers for each instruction
@@ -104,6 +111,11 @@ class TiledMmaBuilder {
                  const std::function<std::array<Value, 2>(const AccumulatorPair&)>& change) const;
 
  private:
+  void check_warp(const Number& warp) const;
+  void check_accumulators(const Accumulators& accumulators) const;
+  /// Appends zeros for accumulators that no wgmma has written, if that may be so.
+  void write_unstarted(const Accumulators& accumulators) const;
+  Value zero_registers() const;
   void fma_by_wgmma(const Accumulators& accumulators, const Number& a, const Number& b, const Number& warp) const;
   /// One group of wgmma for `steps` instructions along k; `add_a` appends the operands of A.
   void issue_wgmma(

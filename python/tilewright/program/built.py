@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,9 @@ class Program(BuiltProgram):
 
         Arrays of NumPy, PyTorch, CuPy or JAX are given for addresses and tensor maps. NumPy arrays are copied to the
         device and back, and are complete on return; it is the device that TILEWRIGHT_DEVICE names, or the emulator.
-        Raises InvalidArgument, with the number, for arguments that the program cannot be launched with.
+        Raises InvalidArgument, with the number, for arguments that the program cannot be launched with. An array for a
+        Tensor must have the extents and strides that the Tensor has in this launch; one in row-major order may have its
+        modes in another order. An array for an address must be in row-major order; its rows may be padded.
         """
         kinds = dict(self.parameters)
         for name in arguments:
@@ -37,10 +40,19 @@ class Program(BuiltProgram):
             raise InvalidArgument(f"{self.symbol} needs the arguments {', '.join(missing)}, which were not given")
         arrays = {name: value for name, value in arguments.items() if kinds[name] in ("address", "tensor_map")}
         numbers = {name: value for name, value in arguments.items() if name not in arrays}
+        if not arrays:
+            raise InvalidArgument(f"{self.symbol} has no array among its parameters, and so no result")
         self.check_arrays(**arrays)
         for name, kind in kinds.items():
             if kind == "integer":
                 numbers[name] = _integer(name, numbers[name])
+        integers = {name: numbers[name] for name, kind in kinds.items() if kind == "integer"}
+        for name, array in arrays.items():
+            strides = _strides(array)
+            if strides is not None:
+                self.check_array(name, [int(extent) for extent in array.shape], strides, integers)
+        arrays = {_attribute(name): _viewed(array) for name, array in arrays.items()}
+        numbers = {_attribute(name): number for name, number in numbers.items()}
         made_for = tuple((name, len(array.shape), array.dtype) for name, array in arrays.items())
         known: dict[object, tuple[_native.Operation, dict[str, _RunKernel]]] = self.__dict__.setdefault("_known", {})
         if made_for not in known:
@@ -93,6 +105,42 @@ def _integer(name: str, value: Any) -> int:
         raise TypeError(f"{name} must be an integer, got {value!r:.60}") from None
 
 
+_VIEWS = {
+    "bool": "uint8",
+    "int16": "float16",
+    "uint16": "float16",
+    "uint32": "int32",
+    "int64": "float64",
+    "uint64": "float64",
+}
+"""For each type of arrays that operands do not have, one of the same size that they have."""
+
+
+def _attribute(name: str) -> str:
+    """The name of a parameter in OperationArguments, which have attributes of their own."""
+    return f"{name}_" if hasattr(_native.OperationArguments, name) else name
+
+
+def _viewed(array: Any) -> Any:
+    """The array's memory, as elements that operands have."""
+    name = str(array.dtype)
+    is_torch = name.startswith("torch.")
+    other = _VIEWS.get(name.removeprefix("torch."))
+    if other is None or not hasattr(array, "view"):
+        return array
+    return array.view(getattr(importlib.import_module("torch"), other) if is_torch else other)
+
+
+def _strides(array: Any) -> list[int] | None:
+    """In elements; None for an array that does not tell them."""
+    if hasattr(array, "stride"):  # of PyTorch
+        return [int(each) for each in array.stride()]
+    strides, size = getattr(array, "strides", None), getattr(array, "itemsize", 0)
+    if strides is None or not size or any(each % size for each in strides):
+        return None
+    return [each // size for each in strides]
+
+
 def _operation(
     program: Program, arrays: tuple[tuple[str, int, Any], ...], numbers: dict[str, Any]
 ) -> _native.Operation:
@@ -120,6 +168,6 @@ class _RunKernel(ProgramKernel):
         set_kernel_target(self, target)
 
     def _arguments(self, args: Any) -> Mapping[str, object]:
-        given = {name: getattr(args, name) for name, _ in self.program.parameters}
+        given = {name: getattr(args, _attribute(name)) for name, _ in self.program.parameters}
         integers = {name for name, kind in self.program.parameters if kind == "integer"}
         return {name: int(value) if name in integers else value for name, value in given.items()}

@@ -219,11 +219,12 @@ class SampleMaker {
     for (;;) {
       const Sample a = pick();
       const Sample b = below(3) == 0 ? Sample{} : pick();
-      const Number constant = below(4) == 0 ? std::int64_t{1} << below(6) : 1 + below(12);
+      const std::int64_t magnitude = below(4) == 0 ? std::int64_t{1} << below(6) : 1 + below(12);
+      const Number constant = below(3) == 0 ? -magnitude : magnitude;
       const bool is_constant = b.function == nullptr;
       const Number y = is_constant ? constant : b.number;
       const std::int64_t c = is_constant ? constant.value() : 0;
-      const int op = below(16);
+      const int op = below(20);
       try {
         Sample made = {combine(op, a.number, y), nullptr};
         if (made.number.upper() > (std::int64_t{1} << 55) || made.number.lower() < -(std::int64_t{1} << 55)) continue;
@@ -284,6 +285,14 @@ class SampleMaker {
         return a ^ b;
       case 14:
         return a | b;
+      case 15:
+        return select(less(a, b), a, b);
+      case 16:
+        return select(less(a, 7), b, a - 3);
+      case 17:
+        return both(a, less_equal(b, a));
+      case 18:
+        return select(a, b, negation(b));
       default:
         return select(less(a, b), a + 1, equal(a, b) + b);
     }
@@ -317,6 +326,14 @@ class SampleMaker {
         return a ^ b;
       case 14:
         return a | b;
+      case 15:
+        return a < b ? a : b;
+      case 16:
+        return a < 7 ? b : a - 3;
+      case 17:
+        return a != 0 && b <= a ? 1 : 0;
+      case 18:
+        return a != 0 ? b : b == 0 ? 1 : 0;
       default:
         return a < b ? a + 1 : (a == b ? 1 : 0) + b;
     }
@@ -334,6 +351,11 @@ TEST(NumberProperties, ExpressionsKeepTheirValues) {
                          [&](const std::string& line) { lines.push_back(line); });
     std::vector<std::string> names;
     for (const Sample& sample : maker.samples) names.push_back(printer.value(sample.number));
+    // Variables are unsigned, as those of lower/cuda.
+    std::vector<std::string> variables;
+    for (const Number& variable : maker.scope.variables()) variables.push_back(variable.node()->variable->name);
+    std::vector<CEvaluator> codes;
+    for (const Sample& sample : maker.samples) codes.emplace_back(c_text(sample.number), variables, CType::u32);
     for (int round = 0; round < 20; ++round) {
       const std::vector<std::int64_t> values = maker.values();
       Bindings bindings;
@@ -357,6 +379,7 @@ TEST(NumberProperties, ExpressionsKeepTheirValues) {
         }
         ASSERT_EQ(static_cast<std::uint64_t>(wanted) & ~number.bits(), 0U) << where;
         ASSERT_EQ(machine.signed_value(names[s]), wanted) << where;
+        ASSERT_EQ(codes[s](values), wanted) << where << ", in C " << c_text(number);
       }
     }
   }

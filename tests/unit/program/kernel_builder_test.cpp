@@ -1,6 +1,7 @@
 // Recording of kernels, without tensor cores: control flow, cells, memory, and what is refused.
 #include "tilewright/program/kernel_builder.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,21 +52,28 @@ TEST(KernelBuilder, AddsVectors) {
 }
 
 TEST(KernelBuilder, ListsAProgram) {
-  EXPECT_EQ(to_string(vector_add()), R"(kernel vector_add: sm_90a, 128 threads, cluster 1x1x1, 0 bytes of shared memory
-  parameter n: integer
-  parameter x: address v0
-  parameter y: address v1
-  parameter out: address v2
-  grid (ceil_div(n, 128), 1, 1)
-  if thread + block_x * 128 < n:
-    v3: b64 = add.s64 v3, v0, thread * 4 + block_x * 512;
-    v4: f32 = ld.global.f32 v4, [v3];
-    v5: b64 = add.s64 v5, v1, thread * 4 + block_x * 512;
-    v6: f32 = ld.global.f32 v6, [v5];
-    v7: f32 = add.rn.f32 v7, v4, v6;
-    v8: b64 = add.s64 v8, v2, thread * 4 + block_x * 512;
-    st.global.f32 [v8], v7;
+  EXPECT_EQ(to_string(vector_add()),
+            R"( 1  kernel vector_add: sm_90a, 128 threads, cluster 1x1x1, 0 bytes of shared memory
+ 2    parameter n: integer
+ 3    parameter x: address v0
+ 4    parameter y: address v1
+ 5    parameter out: address v2
+ 6    grid (ceil_div(n, 128), 1, 1)
+ 7    if thread + block_x * 128 < n:
+ 8      v3: b64 = add.s64 v3, v0, thread * 4 + block_x * 512;
+ 9      v4: f32 = ld.global.f32 v4, [v3];
+10      v5: b64 = add.s64 v5, v1, thread * 4 + block_x * 512;
+11      v6: f32 = ld.global.f32 v6, [v5];
+12      v7: f32 = add.rn.f32 v7, v4, v6;
+13      v8: b64 = add.s64 v8, v2, thread * 4 + block_x * 512;
+14      st.global.f32 [v8], v7;
 )");
+}
+
+TEST(KernelBuilder, NumbersTheLinesOfAListing) {
+  const Program program = vector_add();
+  EXPECT_EQ(program.body.front().line, 7);
+  EXPECT_THAT(to_string(program), testing::HasSubstr("\n 7    if thread"));
 }
 
 /// Two cells that change places in each iteration, a cell that only one arm changes, and a nested loop.
@@ -245,6 +253,29 @@ TEST(KernelBuilder, LoopsCountWhateverTheirBoundsMayBe) {
       "assume()");
 }
 
+TEST(KernelBuilder, ALoopThatRunsLeavesWhatEachIterationSets) {
+  const auto after = [](std::int64_t least) {
+    KernelBuilder k("leaves", kSm90a, 32);
+    const NumberCell cell = k.cell(0, 2);
+    k.loop(k.launch("n", 1, least), [&](const Number&) { cell.set(1); });
+    return cell.get();
+  };
+  EXPECT_EQ(after(1), Number(1));
+  EXPECT_FALSE(after(0).is_static());
+  const auto author = [](KernelBuilder& k, const Number& n, const Value& out) {
+    const NumberCell set = k.cell(0, 4), may_set = k.cell(0, 4);
+    k.loop(3, [&](const Number& i) {
+      store_global(k, out, i * 4, {to_f32(k, set.get())});
+      set.set(2);
+    });
+    k.loop(n, [&](const Number&) { may_set.set(3); });
+    store_global(k, out, 12, {to_f32(k, set.get())});
+    store_global(k, out, 16, {to_f32(k, may_set.get())});
+  };
+  EXPECT_EQ(results_of(author, 0, 5), (std::vector<float>{0, 2, 2, 2, 0}));
+  EXPECT_EQ(results_of(author, 1, 5), (std::vector<float>{0, 2, 2, 2, 3}));
+}
+
 TEST(KernelBuilder, CellsMayShareTheirFirstValue) {
   const auto author = [](KernelBuilder& k, const Number& n, const Value& out) {
     const Value zero = constant(k, 0.0F);
@@ -368,6 +399,35 @@ TEST(KernelBuilder, RefusesBadNumbers) {
             "the roles have 2 warpgroups of 128 threads, the kernel has 128 threads");
   EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.begin_loop(0, 4, 1), k.build(); }),
             "1 loops or branches are still open");
+}
+
+TEST(ProgramLaunch, ChecksArrays) {
+  KernelBuilder k("arrays", kSm90a, 32);
+  const Number m = k.launch("m"), columns = k.launch("k"), line = k.launch("ld");
+  k.address("a"), k.address("plain");
+  k.declare_tensor("a", {m, columns}, {line, 1});
+  EXPECT_THROW(k.declare_tensor("b", {}, {}), InvalidArgument);
+  const Program program = k.build();
+  const auto accepts = [&](const char* name, std::vector<std::int64_t> extents, std::vector<std::int64_t> strides,
+                           std::int64_t rows = 4, std::int64_t ld = 8) {
+    const LaunchArguments integers = LaunchArguments().integer("m", rows).integer("k", 8).integer("ld", ld);
+    return bool{check_array(program, integers, name, {std::move(extents), std::move(strides)})};
+  };
+  EXPECT_TRUE(accepts("a", {4, 8}, {8, 1}));
+  EXPECT_TRUE(accepts("a", {6, 8}, {8, 1})) << "the first rows";
+  EXPECT_TRUE(accepts("a", {32}, {1}));
+  EXPECT_TRUE(accepts("a", {2, 2, 8}, {16, 8, 1}));
+  EXPECT_TRUE(accepts("a", {8, 4}, {1, 8}, 8, 8) == false) << "rows beyond the array";
+  EXPECT_TRUE(accepts("a", {4, 8}, {16, 1}, 4, 16)) << "padded rows";
+  EXPECT_TRUE(accepts("a", {1, 8}, {1, 1}, 1)) << "the stride of one row does not matter";
+  EXPECT_TRUE(accepts("a", {0, 8}, {8, 1}));
+  EXPECT_FALSE(accepts("a", {4, 8}, {1, 4}));
+  EXPECT_FALSE(accepts("a", {2, 16}, {16, 1}));
+  EXPECT_FALSE(accepts("a", {31}, {1}));
+  EXPECT_FALSE(accepts("a", {4, 8}, {8, 1}, 4, 4)) << "rows that overlap";
+  EXPECT_TRUE(accepts("plain", {4, 8}, {9, 1}));
+  EXPECT_FALSE(accepts("plain", {4, 8}, {1, 4}));
+  EXPECT_FALSE(accepts("plain", {4}, {2}));
 }
 
 TEST(ProgramLaunch, ChecksArguments) {

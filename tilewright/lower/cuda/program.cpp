@@ -234,7 +234,10 @@ class Printer {
               outputs, inputs, is_memory ? " : \"memory\"" : "");
   }
 
-  void define(const Number& variable, std::string name) { names_[variable.node()] = std::move(name); }
+  /// Names a variable. The number that a loop leaves may be static instead.
+  void define(const Number& variable, std::string name) {
+    if (!variable.is_static()) names_[variable.node()] = std::move(name);
+  }
 
   /// The number as a C expression, whose variables have the names that define() gave them.
   std::string text(const Number& number) const {

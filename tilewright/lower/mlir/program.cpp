@@ -137,7 +137,10 @@ class Printer {
   }
   std::string temporary() { return fmt::format("%t{}", next_++); }
 
-  void define(const Number& variable, std::string name) { variables_[variable.node()] = std::move(name); }
+  /// Names a variable. The number that a loop leaves may be static instead.
+  void define(const Number& variable, std::string name) {
+    if (!variable.is_static()) variables_[variable.node()] = std::move(name);
+  }
 
   void write_variables() {
     const program::SpecialVariables& variables = program_.variables;
