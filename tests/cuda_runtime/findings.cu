@@ -32,6 +32,13 @@ __global__ void endless_after_a_finding(float* out, int* counter) {
   while (atomicAdd(counter, 1) != -5) {
   }
 }
+__global__ void uninitialised_mbarrier(float* out) {
+  __shared__ unsigned long long barrier;
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+  if (threadIdx.x != 0) return;
+  asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(at));  // BUG
+  out[0] = 1;
+}
 
 int main(int, char** arguments) {
   const int which = std::atoi(arguments[1]);
@@ -63,6 +70,7 @@ int main(int, char** arguments) {
     std::fflush(stdout);
     endless_after_a_finding<<<1, 64>>>(out, reinterpret_cast<int*>(x));
   }
+  if (which == 10) uninitialised_mbarrier<<<1, 64>>>(out);
   if (which == 9) {
     cudaFree(x);
     host_pointer<<<1, 64>>>(x, out);

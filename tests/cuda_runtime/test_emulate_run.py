@@ -34,7 +34,8 @@ def runtime_api(tmp_path_factory):
 @pytest.fixture(scope="session")
 def findings(tmp_path_factory):
     # LZ4; zstd is the default.
-    return compile_program(tmp_path_factory.mktemp("findings"), "findings.cu", "-lineinfo", "-compress-mode=speed")
+    options = ["-lineinfo", "-arch=sm_80", "-compress-mode=speed"]
+    return compile_program(tmp_path_factory.mktemp("findings"), "findings.cu", *options)
 
 
 def test_a_program_uses_the_runtime(tilewright, runtime_api):
@@ -74,6 +75,7 @@ def test_machine_code_of_nvrtc_is_replaced_by_its_ptx(tilewright, tmp_path):
         (4, "trap", 0, "device-side assert triggered"),
         (5, "out_of_bounds_global", 0, "no error"),
         (6, "deadlock", 0, "the launch timed out and was terminated"),
+        (10, "mbarrier_misuse", 0, "unspecified launch failure"),
     ],
 )
 def test_findings_name_kernel_thread_and_line(tilewright, findings, tmp_path, which, kind, thread, status):
@@ -84,9 +86,17 @@ def test_findings_name_kernel_thread_and_line(tilewright, findings, tmp_path, wh
     found, *more = json.loads(report.read_text())["findings"]
     assert {each["kind"] for each in more} <= {kind}
     lines = (FOLDER / "findings.cu").read_text().splitlines()
-    names = {0: "past_the_end", 1: "race", 4: "failed_assertion", 5: "host_pointer", 6: "endless"}
+    names = {
+        0: "past_the_end",
+        1: "race",
+        4: "failed_assertion",
+        5: "host_pointer",
+        6: "endless",
+        10: "uninitialised_mbarrier",
+    }
     kernel = names.get(which, "uninitialised")
     assert found["kind"] == kind
+    assert ("the CTA ended here" in found["notes"]) == (status != "no error")
     assert found["kernel"].startswith(kernel + "(")
     if kind != "shared_race":  # either access of a race may be the one that comes too early
         first = next(i for i, line in enumerate(lines) if f" {kernel}(" in line)

@@ -61,9 +61,9 @@ class ClusterQueue {
       : launch_(launch),
         clusters_{launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y, launch.grid.z / launch.cluster.z},
         size_(std::uint64_t{clusters_.x} * clusters_.y * clusters_.z),
+        cluster_ctas_(std::uint64_t{launch.cluster.x} * launch.cluster.y * launch.cluster.z),
         end_(size_),
-        progress_(launch.options.progress_seconds, size_,
-                  std::uint64_t{launch.cluster.x} * launch.cluster.y * launch.cluster.z) {}
+        progress_(launch.options.progress_seconds, size_, cluster_ctas_) {}
 
   std::uint64_t size() const { return size_; }
   Progress& progress() { return progress_; }
@@ -90,7 +90,7 @@ class ClusterQueue {
     } catch (const EmulationFinding& finding) {
       if (launch_.log == nullptr) {
         fail(index);
-      } else if (!launch_.log->add_fatal(finding.finding(), index)) {
+      } else if (!launch_.log->add_fatal(finding.finding(), index, cluster_ctas_ > 1 ? "cluster" : "CTA")) {
         return true;
       } else {
         end_ = 0;
@@ -133,6 +133,7 @@ class ClusterQueue {
   const Launch& launch_;
   runtime::Dim3 clusters_;
   std::uint64_t size_ = 0;
+  std::uint64_t cluster_ctas_ = 1;
   std::atomic<std::uint64_t> next_ = 0;
   std::atomic<std::uint64_t> end_;  // clusters from here on are not run
   std::mutex mutex_;
@@ -201,7 +202,7 @@ void run_grid(Launch launch) {
       return run_cooperatively(launch, grid);
     } catch (const EmulationFinding& finding) {
       if (launch.log == nullptr) throw;
-      static_cast<void>(launch.log->add_fatal(finding.finding(), 0));
+      static_cast<void>(launch.log->add_fatal(finding.finding(), 0, "launch"));
       return;
     }
   }

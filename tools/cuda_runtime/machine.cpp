@@ -72,19 +72,28 @@ std::string_view allocator_of(MemoryKind kind) {
   return "";
 }
 
-/// What a launch leaves behind on a GPU: it ends, and every later call returns the code.
+/// What a launch leaves behind on a GPU if it does not go on after the finding: every later call returns the code.
 CUresult error_of(const Finding& finding) {
+  if (!finding.is_fatal) return CUDA_SUCCESS;
   switch (finding.kind) {
     case FindingKind::trap:
       return finding.detail.starts_with("assertion failed") ? CUDA_ERROR_ASSERT : CUDA_ERROR_LAUNCH_FAILED;
     case FindingKind::deadlock:
     case FindingKind::barrier_divergence:
+    case FindingKind::transaction_mismatch:
     case FindingKind::no_progress:
       return CUDA_ERROR_LAUNCH_TIMEOUT;
     case FindingKind::unsupported_instruction:
       return CUDA_ERROR_NOT_SUPPORTED;
+    case FindingKind::out_of_bounds_global:
+    case FindingKind::out_of_bounds_shared:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case FindingKind::misaligned_access:
+      return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case FindingKind::bad_descriptor:
+      return CUDA_ERROR_ILLEGAL_INSTRUCTION;
     default:
-      return CUDA_SUCCESS;
+      return CUDA_ERROR_LAUNCH_FAILED;
   }
 }
 
@@ -885,7 +894,7 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
                    .footprint = has_streams_ || settings.skips_repeats || launches_dependents ? &footprint : nullptr,
                    .early = launch.starts_early ? &early : nullptr});
   } catch (const emulator::EmulationFinding& finding) {
-    static_cast<void>(log.add_fatal(finding.finding(), 0));
+    static_cast<void>(log.add_fatal(finding.finding(), 0, "launch"));
   } catch (const InvalidArgument& error) {
     note(error.what());
     fail(kInvalidConfiguration);
