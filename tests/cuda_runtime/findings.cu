@@ -39,6 +39,12 @@ __global__ void uninitialised_mbarrier(float* out) {
   asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(at));  // BUG
   out[0] = 1;
 }
+__global__ void grid_barrier(int* arrived) {
+  if (threadIdx.x != 0) return;
+  atomicAdd(arrived, 1);
+  while (*static_cast<volatile int*>(arrived) < static_cast<int>(gridDim.x)) {  // BUG
+  }
+}
 
 int main(int, char** arguments) {
   const int which = std::atoi(arguments[1]);
@@ -71,6 +77,7 @@ int main(int, char** arguments) {
     endless_after_a_finding<<<1, 64>>>(out, reinterpret_cast<int*>(x));
   }
   if (which == 10) uninitialised_mbarrier<<<1, 64>>>(out);
+  if (which == 11) grid_barrier<<<64, 1024>>>(reinterpret_cast<int*>(x));
   if (which == 9) {
     cudaFree(x);
     host_pointer<<<1, 64>>>(x, out);

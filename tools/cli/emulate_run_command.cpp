@@ -295,6 +295,8 @@ Command add_emulate_run_command(CLI::App& emulate) {
   app->add_option("--target", options->settings.target, "the GPU that is emulated, sm_75 to sm_100a; default sm_90a");
   app->add_flag("--fast", options->fast,
                 "use all cores, and do not look for races and uninitialised reads of global memory or within warps");
+  app->add_flag("--cooperative", options->settings.cooperative,
+                "run all CTAs of a launch that fit on the GPU at the same time, also with --fast");
   app->add_flag(
       "--skip-repeats", options->settings.skips_repeats,
       "leave out sequences of launches that would only compute again what is in memory, as those in the loops "

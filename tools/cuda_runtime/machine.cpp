@@ -834,17 +834,7 @@ KernelLaunch Machine::make_launch(Function* function, const runtime::LaunchConfi
 }
 
 int Machine::max_blocks_per_multiprocessor(Function* function, int threads, std::size_t dynamic_shared) {
-  const arch::ArchLimits limits = emulator::device_limits(target);
-  const emulator::Program& program = kernel(function).program();
-  if (threads <= 0 || threads > limits.max_threads_per_block) return 0;
-  const std::size_t shared = program.static_shared_bytes + dynamic_shared;
-  if (shared > static_cast<std::size_t>(limits.smem_per_block_bytes)) return 0;
-  const int warps = (threads + 31) / 32;
-  int blocks = std::min(limits.max_blocks_per_sm, limits.max_threads_per_sm / 32 / warps);
-  const std::size_t reserved = shared + static_cast<std::size_t>(limits.smem_reserved_per_block_bytes);
-  if (shared != 0)
-    blocks = std::min(blocks, static_cast<int>(static_cast<std::size_t>(limits.smem_per_sm_bytes) / reserved));
-  return blocks;
+  return threads <= 0 ? 0 : kernel(function).max_ctas_per_sm(static_cast<std::uint64_t>(threads), dynamic_shared);
 }
 
 void Machine::check_launch(const KernelLaunch& launch) {
@@ -867,11 +857,15 @@ void Machine::check_launch(const KernelLaunch& launch) {
   }
   const std::uint64_t ctas_per_cluster = std::uint64_t{config.cluster.x} * config.cluster.y * config.cluster.z;
   require(ctas_per_cluster <= (launch.function->non_portable_cluster ? 16U : 8U), CUDA_ERROR_INVALID_CLUSTER_SIZE);
-  if (!config.cooperative) return;
-  const auto resident = static_cast<std::uint64_t>(max_blocks_per_multiprocessor(
-                            launch.function, static_cast<int>(threads), config.dynamic_smem_bytes)) *
-                        static_cast<std::uint64_t>(properties.sm_count);
-  require(std::uint64_t{grid.x} * grid.y * grid.z <= resident, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  require(!config.cooperative || fits(launch), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+}
+
+bool Machine::fits(const KernelLaunch& launch) {
+  const runtime::Dim3 &grid = launch.config.grid, &block = launch.config.block;
+  const auto threads = static_cast<int>(block.x * block.y * block.z);
+  const int resident = max_blocks_per_multiprocessor(launch.function, threads, launch.config.dynamic_smem_bytes);
+  return std::uint64_t{grid.x} * grid.y * grid.z <=
+         static_cast<std::uint64_t>(resident) * static_cast<std::uint64_t>(properties.sm_count);
 }
 
 void Machine::launch(const KernelLaunch& launch, const Line& line) {
@@ -888,7 +882,9 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
     const ScopedInterruptCheck check([] {
       if (CaughtSignals::caught() != 0) throw Interrupted("interrupted");
     });
-    loaded.launch(launch.config, launch.parameters,
+    runtime::LaunchConfig config = launch.config;
+    config.cooperative = config.cooperative || (settings.cooperative && fits(launch));
+    loaded.launch(config, launch.parameters,
                   {.log = &log,
                    .unwritten = &unwritten_,
                    .footprint = has_streams_ || settings.skips_repeats || launches_dependents ? &footprint : nullptr,

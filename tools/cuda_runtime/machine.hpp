@@ -316,6 +316,8 @@ class Machine {
   /// Whether the results of the work depend only on memory that no host code writes, and it does nothing else.
   bool is_repeatable(const Work& work, const emulator::ByteRanges& accessed) const;
   void check_launch(const KernelLaunch& launch);
+  /// Whether all CTAs of the launch are resident at the same time.
+  bool fits(const KernelLaunch& launch);
   bool is_inside(const std::byte* address, std::size_t bytes) const;
   /// "the destination, 64 bytes at 0x1000, is not inside one allocation (0 bytes past the end of ...)"
   std::string why_outside(std::string_view what, const std::byte* address, std::size_t bytes) const;

@@ -78,6 +78,7 @@ std::string to_json(const Settings& settings) {
               {"multiprocessors", settings.multiprocessors},
               {"threads", settings.threads},
               {"check_global", settings.check_global},
+              {"cooperative", settings.cooperative},
               {"skips_repeats", settings.skips_repeats}}
       .dump();
 }
@@ -92,6 +93,7 @@ Settings parse_settings(const std::string& text) {
     settings.multiprocessors = value.at("multiprocessors");
     settings.threads = value.at("threads");
     settings.check_global = value.at("check_global");
+    settings.cooperative = value.at("cooperative");
     settings.skips_repeats = value.at("skips_repeats");
     return settings;
   });

@@ -95,13 +95,26 @@ KERNEL(an_endless_loop) {
 }
 
 // <<<2, 32>>>: deadlock in thread 0
-KERNEL(a_wait_for_a_cta_that_does_not_run) {
+KERNEL(a_wait_for_a_flag_that_no_cta_sets) {
   if (blockIdx.x == 0) {
     while (*(volatile int*)n == 0) {  // BUG
     }
   } else {
-    atomicExch(n, 1);
+    atomicExch(n + 1, 1);
   }
+}
+
+// <<<4, 32>>>: deadlock in thread 0
+KERNEL(a_barrier_of_the_grid_that_counts_one_cta_too_many) {
+  const int t = threadIdx.x;
+  __syncthreads();
+  if (t == 0) {
+    atomicAdd(n, 1);
+    while (atomicAdd(n, 0) < 5) {  // BUG
+    }
+  }
+  __syncthreads();
+  out[t] = 1;
 }
 
 // <<<1, 64>>>: trap in thread 40
