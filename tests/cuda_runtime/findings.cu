@@ -2,6 +2,7 @@
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>
+#include <cuda/barrier>
 
 __global__ void past_the_end(float* out) {
   out[threadIdx.x + 1] = 1;  // BUG
@@ -45,6 +46,13 @@ __global__ void grid_barrier(int* arrived) {
   while (*static_cast<volatile int*>(arrived) < static_cast<int>(gridDim.x)) {  // BUG
   }
 }
+__global__ void barrier_of_libcudacxx(float* out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+  if (threadIdx.x == 0) init(&barrier, blockDim.x + 1);
+  __syncthreads();
+  barrier.arrive_and_wait();  // BUG
+  out[threadIdx.x] = 1;
+}
 
 int main(int, char** arguments) {
   const int which = std::atoi(arguments[1]);
@@ -78,6 +86,7 @@ int main(int, char** arguments) {
   }
   if (which == 10) uninitialised_mbarrier<<<1, 64>>>(out);
   if (which == 11) grid_barrier<<<64, 1024>>>(reinterpret_cast<int*>(x));
+  if (which == 12) barrier_of_libcudacxx<<<1, 64>>>(out);
   if (which == 9) {
     cudaFree(x);
     host_pointer<<<1, 64>>>(x, out);

@@ -75,6 +75,7 @@ def test_machine_code_of_nvrtc_is_replaced_by_its_ptx(tilewright, tmp_path):
         (4, "trap", 0, "device-side assert triggered"),
         (5, "out_of_bounds_global", 0, "no error"),
         (6, "deadlock", 0, "the launch timed out and was terminated"),
+        (12, "deadlock", 0, "the launch timed out and was terminated"),
         (10, "mbarrier_misuse", 0, "unspecified launch failure"),
     ],
 )
@@ -93,6 +94,7 @@ def test_findings_name_kernel_thread_and_line(tilewright, findings, tmp_path, wh
         5: "host_pointer",
         6: "endless",
         10: "uninitialised_mbarrier",
+        12: "barrier_of_libcudacxx",
     }
     kernel = names.get(which, "uninitialised")
     assert found["kind"] == kind
