@@ -55,6 +55,9 @@ def test_a_program_uses_the_driver(tilewright, tmp_path):
     program = compile_program(tmp_path, "driver_api.cpp", "-lcuda")
     finished = tilewright("emulate", "run", "--", program)
     assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+    assert "note: cuGetProcAddress_v2 returned cudaErrorSymbolNotFound: named symbol not found: there is no cuNothing" in (
+        finished.stderr
+    )
     assert "note: cuMemFreeAsync returned " in finished.stderr, "the name is that of the function which was called"
 
 

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "tools/cuda_runtime/machine.hpp"
+#include "tools/cuda_runtime/runtime_context.hpp"
 
 /// A function that programs see.
 #define TILEWRIGHT_EXPORT extern "C" __attribute__((visibility("default")))
@@ -24,6 +25,7 @@ template <class F>
 cudaError_t call(F&& f, const char* function = __builtin_FUNCTION()) {
   Machine& machine = Machine::get();
   const std::scoped_lock lock(machine.mutex);
+  runtime_has_context = runtime_has_context || driver_function == nullptr;
   auto code = static_cast<cudaError_t>(machine.sticky);
   if (code == cudaSuccess) {
     try {
