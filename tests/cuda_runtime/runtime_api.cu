@@ -430,6 +430,43 @@ void pools_and_limits() {
   EXPECT(bytes == 8192);
 }
 
+void misuse_of_capture() {
+  cudaStream_t a, b;
+  cudaEvent_t event;
+  cudaGraph_t graph;
+  int* memory = nullptr;
+  CHECK(cudaMalloc(&memory, 16));
+  CHECK(cudaStreamCreate(&a));
+  CHECK(cudaStreamCreate(&b));
+  CHECK(cudaEventCreate(&event));
+  // Work of another stream that the first one does not wait for.
+  CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
+  CHECK(cudaEventRecord(event, a));
+  CHECK(cudaStreamWaitEvent(b, event, 0));
+  CHECK(cudaMemsetAsync(memory, 0, 16, b));
+  EXPECT(cudaEventQuery(event) == cudaErrorCapturedEvent);
+  EXPECT(cudaStreamEndCapture(a, &graph) == cudaErrorStreamCaptureUnjoined);
+  // A call that may wait for the device, and one that does.
+  CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
+  void* other = nullptr;
+  EXPECT(cudaMalloc(&other, 16) == cudaErrorStreamCaptureUnsupported);
+  cudaStreamCaptureStatus status;
+  CHECK(cudaStreamIsCapturing(a, &status));
+  EXPECT(status == cudaStreamCaptureStatusInvalidated);
+  EXPECT(cudaStreamEndCapture(a, &graph) == cudaErrorStreamCaptureInvalidated);
+  CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed));
+  CHECK(cudaMalloc(&other, 16));
+  EXPECT(cudaDeviceSynchronize() == cudaErrorStreamCaptureUnsupported);
+  EXPECT(cudaStreamEndCapture(a, &graph) == cudaErrorStreamCaptureInvalidated);
+  // Work of the default stream, for which the captured stream would have to wait.
+  CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed));
+  EXPECT(cudaMemset(memory, 0, 16) == cudaErrorStreamCaptureImplicit);
+  EXPECT(cudaStreamEndCapture(a, &graph) == cudaErrorStreamCaptureInvalidated);
+  static_cast<void>(cudaGetLastError());
+  CHECK(cudaStreamDestroy(a));
+  CHECK(cudaStreamDestroy(b));
+}
+
 void refusals() {
   float host[4];
   void* device = nullptr;
@@ -458,6 +495,7 @@ int main() {
   attributes_of_streams();
   libraries();
   pools_and_limits();
+  misuse_of_capture();
   refusals();
   std::printf("all right\n");
 }

@@ -519,8 +519,18 @@ std::shared_ptr<Graph> Machine::end_capture(Stream* stream) {
   require(stream->capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
   require(stream->captures_as_origin, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
   const std::shared_ptr<Graph> graph = stream->capture;
+  std::set<const Node*> joined(stream->tail.begin(), stream->tail.end());
+  for (std::vector<const Node*> left(joined.begin(), joined.end()); !left.empty();) {
+    const Node* const node = left.back();
+    left.pop_back();
+    for (const Node* const each : node->dependencies) {
+      if (joined.insert(each).second) left.push_back(each);
+    }
+  }
+  bool is_joined = true;
   for (const auto& [handle, each] : streams_) {
     if (each->capture == graph) {
+      is_joined &= std::ranges::all_of(each->tail, [&](const Node* node) { return joined.contains(node); });
       each->capture.reset();
       each->tail.clear();
     }
@@ -529,13 +539,33 @@ std::shared_ptr<Graph> Machine::end_capture(Stream* stream) {
   for (const auto& [handle, each] : events_) {
     if (each->capture == graph) each->capture.reset();
   }
+  require(!graph->is_invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  require(is_joined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   return graph;
+}
+
+void Machine::check_implicit_order() {
+  for (const auto& [handle, each] : streams_) {
+    if (!each->capture || (each->flags & CU_STREAM_NON_BLOCKING) != 0) continue;
+    each->capture->is_invalid = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  }
+}
+
+void Machine::check_unsafe_call(bool in_global_mode) {
+  for (const auto& [handle, each] : streams_) {
+    if (!each->capture || (in_global_mode && !each->prohibits_unsafe_calls)) continue;
+    each->capture->is_invalid = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
 }
 
 // Work ---------------------------------------------------------------------------------------------------------------
 
 Node* Machine::enqueue(Stream* stream, Work work) {
+  require(!stream->capture || !stream->capture->is_invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   if (!stream->capture) {
+    if (stream == &null_stream || stream == &legacy_stream) check_implicit_order();
     const std::string key = repeat_key(stream, work);
     if (leaves_out(stream, work, key)) return nullptr;
     noted_work_ = key.empty() ? nullptr : &work;
@@ -647,6 +677,7 @@ Machine::Line Machine::line_of(Stream* stream) {
 }
 
 void Machine::copy_and_wait(const Copy& copy) {
+  check_implicit_order();
   run_deferred();
   run(copy, line_of(&null_stream));
   const auto is_device = [&](const std::byte* address) {
@@ -661,6 +692,7 @@ void Machine::wait_for(Stream* stream) {
   order_.host_waits(*line_of(stream).clock);
 }
 void Machine::wait_for(Event* event) {
+  require(!event->capture, CUDA_ERROR_CAPTURED_EVENT);
   run_deferred();
   order_.host_waits(event->clock);
 }

@@ -144,6 +144,7 @@ struct Node {
 
 struct Graph {
   std::vector<std::unique_ptr<Node>> nodes;
+  bool is_invalid = false;  // a call that is not allowed has ended its capture
 
   Node* add(Work work, CUgraphNodeType type, std::vector<Node*> dependencies);
   /// In an order that dependencies allow. @throws ApiError for a cycle
@@ -166,6 +167,7 @@ struct Stream {
   // While it is captured:
   std::shared_ptr<Graph> capture;
   bool captures_as_origin = false;
+  bool prohibits_unsafe_calls = false;  // cudaStreamCaptureModeGlobal
   std::uint64_t capture_id = 0;
   std::vector<Node*> tail;  // nodes that the next work depends on
   StreamClock clock;        // what happens before its next work
@@ -235,6 +237,11 @@ class Machine {
   void wait(Stream* stream, Event* event);
   void begin_capture(Stream* stream, std::shared_ptr<Graph> graph, std::vector<Node*> tail);
   std::shared_ptr<Graph> end_capture(Stream* stream);
+  /// Before work of the legacy stream, or a wait for it: a stream that is captured and waits for it must not exist.
+  void check_implicit_order();
+  /// Before a call that waits for the device or, with `in_global_mode` only, that may do so: if a stream is captured,
+  /// the capture becomes invalid. @throws ApiError CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+  void check_unsafe_call(bool in_global_mode);
 
   /// Runs the work or, if the stream is captured, adds it to the graph. Returns the node then.
   Node* enqueue(Stream* stream, Work work);

@@ -19,6 +19,9 @@ extern thread_local cudaError_t last_error;
 /// The function of the driver API that the program has called, while it calls one of the runtime; otherwise null.
 extern thread_local const char* driver_function;
 
+/// What calls of this thread may do while streams are captured: see cudaThreadExchangeStreamCaptureMode().
+extern thread_local cudaStreamCaptureMode capture_mode;
+
 /// Calls f(machine), and returns its error code. `function` is the name of the function that the program has called,
 /// unless driver_function is.
 template <class F>

@@ -142,7 +142,10 @@ TILEWRIGHT_EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* 
 TILEWRIGHT_EXPORT cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return store(can, 0); }
 
 TILEWRIGHT_EXPORT cudaError_t cudaDeviceSynchronize() {
-  return call([](Machine& machine) { machine.wait_for_all(); });
+  return call([](Machine& machine) {
+    machine.check_unsafe_call(false);
+    machine.wait_for_all();
+  });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaDeviceReset() {

@@ -77,6 +77,7 @@ cudaError_t copy_and_wait(auto&& make, const char* function = __builtin_FUNCTION
 cudaError_t allocate(void** pointer, std::size_t bytes, MemoryKind kind, const char* function = __builtin_FUNCTION()) {
   return call(
       [&](Machine& machine) {
+        if (capture_mode == cudaStreamCaptureModeGlobal) machine.check_unsafe_call(true);
         require(pointer != nullptr);
         *pointer = bytes == 0 ? nullptr : reinterpret_cast<void*>(machine.allocate(bytes, kind));
       },
