@@ -129,7 +129,10 @@ def test_ctas_that_wait_for_each_other_are_resident_together(tilewright, finding
 def test_calls_that_fail_are_named(tilewright, findings):
     finished = tilewright("emulate", "run", "--", findings, "7")
     assert (finished.stdout, finished.returncode) == ("no error\n", 0), finished.stderr
-    assert "note: cudaLaunchKernel returned cudaErrorInvalidConfiguration: invalid configuration argument" in finished.stderr
+    launch = "note: cudaLaunchKernel returned cudaErrorInvalidConfiguration: invalid configuration argument"
+    extents = "first_half(float*) was not launched with a grid of (1,1,1) and blocks of (2048,1,1)"
+    assert f"{launch}: {extents}: a block has 1 to 1024 threads" in finished.stderr
+    assert tilewright("emulate", "run", "--notes-fail", "--", findings, "7").returncode == 1
     notes = finished.stderr
     assert re.search(
         r"note: cudaMemcpy returned cudaErrorInvalidValue: invalid argument: the source, 1024 bytes at 0x[0-9a-f]+, is not "

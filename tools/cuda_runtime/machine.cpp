@@ -875,11 +875,18 @@ void Machine::check_launch(const KernelLaunch& launch) {
   const runtime::Dim3& block = config.block;
   const emulator::Program& program = kernel(launch.function).program();
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
-  require(grid.x != 0 && grid.y != 0 && grid.z != 0 && grid.x <= 0x7fffffff && grid.y <= 0xffff && grid.z <= 0xffff,
-          kInvalidConfiguration);
-  require(threads != 0 && threads <= 1024 && block.x <= 1024 && block.y <= 1024 && block.z <= 64,
-          kInvalidConfiguration);
-  require(program.maximum_block == 0 || threads <= program.maximum_block, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  const auto refuse = [&](CUresult code, const std::string& limit) {
+    fail(code, fmt::format("{} was not launched with a grid of {} and blocks of {}: {}",
+                           demangled(launch.function->name), to_string(grid), to_string(block), limit));
+  };
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 0xffff || grid.z > 0xffff)
+    refuse(kInvalidConfiguration, "a grid has 1 to (2147483647,65535,65535) CTAs");
+  if (threads == 0 || threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64)
+    refuse(kInvalidConfiguration, "a block has 1 to 1024 threads, and extents of at most (1024,1024,64)");
+  if (program.maximum_block != 0 && threads > program.maximum_block) {
+    refuse(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+           fmt::format("its __launch_bounds__ allow {} threads per block", program.maximum_block));
+  }
   if (config.dynamic_smem_bytes > static_cast<std::uint32_t>(std::max(0, launch.function->max_dynamic_shared))) {
     note(fmt::format(
         "{} was launched with {} bytes of dynamic shared memory, more than the {} that it may use: set "
@@ -938,7 +945,10 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
     report.add(launch.function->name, finding);
   }
   if (is_interrupted) note(fmt::format("the launch of {} was interrupted", demangled(launch.function->name)));
-  if (!findings.empty() || report.launches == 1) write_report();
+  // A signal between two launches ends the program without a further report, so that this one must not be old.
+  constexpr std::chrono::milliseconds kReportInterval(200);
+  const bool is_old = std::chrono::steady_clock::now() - written_ > kReportInterval;
+  if (!findings.empty() || is_old || CaughtSignals::caught() != 0) write_report();
   // Now that the signal has its default action again, the program ends as it would without the emulator.
   if (const int signal = CaughtSignals::caught(); signal != 0) std::raise(signal);
   if (launch.starts_early) check_early_accesses(line, launch, std::move(early));
@@ -995,6 +1005,7 @@ void Machine::note_failure(std::string_view function, const ApiError& error) {
 
 void Machine::write_report() {
   if (settings.report_folder.empty()) return;
+  written_ = std::chrono::steady_clock::now();
   const std::string path = fmt::format("{}/{}.json", settings.report_folder, process_);
   {
     std::ofstream file(path + ".part");

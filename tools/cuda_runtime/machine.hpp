@@ -356,6 +356,7 @@ class Machine {
   std::map<const void*, std::unique_ptr<ExecutableGraph>> executables_;
   std::uint64_t next_id_ = 3;
   std::int64_t process_ = 0;
+  std::chrono::steady_clock::time_point written_;  // when the report was written last
 
   friend class Module;
 };
