@@ -12,13 +12,13 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(expression)                                                                                \
-  do {                                                                                                   \
-    const int code = static_cast<int>(expression);                                                       \
-    if (code != 0) {                                                                                     \
-      std::printf("line %d: %s: %d\n", __LINE__, #expression, code);                                     \
-      std::exit(1);                                                                                      \
-    }                                                                                                    \
+#define CHECK(expression)                                            \
+  do {                                                               \
+    const int code = static_cast<int>(expression);                   \
+    if (code != 0) {                                                 \
+      std::printf("line %d: %s: %d\n", __LINE__, #expression, code); \
+      std::exit(1);                                                  \
+    }                                                                \
   } while (0)
 #define EXPECT(condition)                                           \
   do {                                                              \
@@ -80,8 +80,7 @@ bool is_product(const std::vector<A>& a, bool transposes_a, const std::vector<A>
   for (int i = 0; i < kM; ++i) {
     for (int j = 0; j < kN; ++j) {
       double sum = 0;
-      for (int p = 0; p < kK; ++p)
-        sum += element(a, kLda, transposes_a, i, p) * element(b, kLdb, transposes_b, p, j);
+      for (int p = 0; p < kK; ++p) sum += element(a, kLda, transposes_a, i, p) * element(b, kLdb, transposes_b, p, j);
       const std::size_t at = static_cast<std::size_t>(j * kLdc + i);
       if (number(c[at]) != alpha * sum + beta * number(before[at])) return false;
     }
@@ -217,7 +216,9 @@ void use_lt() {
   CHECK(cublasLtDestroy(handle));
 }
 
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x))); }
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x)));
+}
 
 /// One product of 2 x 2 matrices by cublasLtMatmul, with attributes of its description.
 class LtProduct {
@@ -258,7 +259,8 @@ class LtProduct {
   }
   void run(const void* a, const void* b, const void* c, void* d) {
     const float alpha = 1, beta = 0;
-    CHECK(cublasLtMatmul(handle_, description_, &alpha, a, a_, b, b_, &beta, c, c_, d, d_, nullptr, nullptr, 0, nullptr));
+    CHECK(
+        cublasLtMatmul(handle_, description_, &alpha, a, a_, b, b_, &beta, c, c_, d, d_, nullptr, nullptr, 0, nullptr));
   }
 
  private:
@@ -311,8 +313,10 @@ void use_epilogues() {
   const Device<__nv_bfloat16> c16(std::vector<__nv_bfloat16>(4));
   const Device<float> scales({2, 3, 0.5}), largest({0});
   LtProduct narrow(CUDA_R_8F_E4M3, CUDA_R_16BF, CUDA_R_8F_E4M3);
-  narrow.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales.get()).set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales.get() + 1);
-  narrow.set(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, scales.get() + 2).set(CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, largest.get());
+  narrow.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales.get())
+      .set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales.get() + 1);
+  narrow.set(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, scales.get() + 2)
+      .set(CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, largest.get());
   narrow.run(a8.get(), b8.get(), c16.get(), d8.get());
   EXPECT((d8.read() == Bytes{0x44, 0x4c, 0x59, 0x5c}));  // 3, 6, 18 and 24
   EXPECT(largest.read()[0] == 48);
@@ -370,9 +374,9 @@ void make_mistake(cublasHandle_t handle, int number) {
   const auto multiply = [&](int m, int ldc, const float& beta) {
     return cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, 8, 8, &one, a.get(), 8, b.get(), 8, &beta, c, ldc);
   };
-  if (number == 1) CHECK(multiply(8, 9, zero));                                        // past the end of C
-  if (number == 2) CHECK(multiply(8, 8, one));                                         // C is uninitialised
-  if (number == 3) EXPECT(multiply(8, 7, zero) == CUBLAS_STATUS_INVALID_VALUE);        // ldc is less than m
+  if (number == 1) CHECK(multiply(8, 9, zero));                                  // past the end of C
+  if (number == 2) CHECK(multiply(8, 8, one));                                   // C is uninitialised
+  if (number == 3) EXPECT(multiply(8, 7, zero) == CUBLAS_STATUS_INVALID_VALUE);  // ldc is less than m
   if (number == 4) {
     EXPECT(cublasStrsv(handle, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_UNIT, 8, a.get(), 8, c, 1) ==
            CUBLAS_STATUS_NOT_SUPPORTED);

@@ -88,6 +88,56 @@ int main() {
   for (unsigned i = 0; i < 32; ++i) {
     if (host[i] != 110 + i) return 1;
   }
+  // A captured launch, as a graph.
+  CUstream stream;
+  CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  unsigned long long id = 0;
+  unsigned flags = 0;
+  CHECK(cuStreamGetId(stream, &id));
+  CHECK(cuStreamGetFlags(stream, &flags));
+  if (id == 0 || flags != CU_STREAM_NON_BLOCKING) return 1;
+  CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  by = 300;
+  CHECK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, parameters, nullptr));
+  CUstreamCaptureStatus status;
+  CHECK(cuStreamGetCaptureInfo(stream, &status, nullptr, nullptr, nullptr, nullptr, nullptr));
+  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return 1;
+  CUgraph graph;
+  CHECK(cuStreamEndCapture(stream, &graph));
+  size_t nodes = 0;
+  CHECK(cuGraphGetNodes(graph, nullptr, &nodes));
+  if (nodes != 1) return 1;
+  CHECK(cuGetProcAddress("cuGraphInstantiate", &entry, 12000, 0, nullptr));
+  CUgraphExec executable;
+  CHECK(reinterpret_cast<CUresult (*)(CUgraphExec*, CUgraph, unsigned long long)>(entry)(&executable, graph, 0));
+  CHECK(cuGraphLaunch(executable, stream));
+  CHECK(cuStreamSynchronize(stream));
+  // The third and fourth word of each eight, as two rows.
+  CUDA_MEMCPY2D rows = {};
+  rows.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.srcDevice = out;
+  rows.srcXInBytes = 8;
+  rows.srcPitch = 32;
+  rows.dstMemoryType = CU_MEMORYTYPE_HOST;
+  rows.dstHost = host;
+  rows.WidthInBytes = 8;
+  rows.Height = 2;
+  CHECK(cuMemcpy2D(&rows));
+  if (host[0] != 312 || host[1] != 313 || host[2] != 320 || host[3] != 321) return 1;
+  CHECK(cuGraphExecDestroy(executable));
+  CHECK(cuGraphDestroy(graph));
+  CHECK(cuStreamDestroy(stream));
+  int grid = 0, block = 0;
+  CHECK(cuOccupancyMaxPotentialBlockSize(&grid, &block, function, nullptr, 0, 0));
+  if (grid == 0 || block != 1024) return 1;
+  CHECK(cuMemGetDefaultMemPool(&pool, nullptr, CU_MEM_ALLOCATION_TYPE_PINNED));
+  CUmemAccess_flags access;
+  CHECK(cuMemPoolGetAccess(&access, pool, nullptr));
+  if (access != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return 1;
+  CHECK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 8192));
+  CHECK(cuCtxGetLimit(&bytes, CU_LIMIT_STACK_SIZE));
+  if (bytes != 8192) return 1;
+  if (cuGetProcAddress("cuNothing", &entry, 13000, 0, nullptr) != CUDA_ERROR_NOT_FOUND) return 1;
   // The parameters as one buffer.
   struct {
     CUdeviceptr out;

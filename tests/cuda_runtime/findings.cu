@@ -2,6 +2,7 @@
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>
+#include <cuda/barrier>
 
 __global__ void past_the_end(float* out) {
   out[threadIdx.x + 1] = 1;  // BUG
@@ -31,6 +32,26 @@ __global__ void endless_after_a_finding(float* out, int* counter) {
   out[threadIdx.x + 1] = 1;  // BUG
   while (atomicAdd(counter, 1) != -5) {
   }
+}
+__global__ void uninitialised_mbarrier(float* out) {
+  __shared__ unsigned long long barrier;
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+  if (threadIdx.x != 0) return;
+  asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(at));  // BUG
+  out[0] = 1;
+}
+__global__ void grid_barrier(int* arrived) {
+  if (threadIdx.x != 0) return;
+  atomicAdd(arrived, 1);
+  while (*static_cast<volatile int*>(arrived) < static_cast<int>(gridDim.x)) {  // BUG
+  }
+}
+__global__ void barrier_of_libcudacxx(float* out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+  if (threadIdx.x == 0) init(&barrier, blockDim.x + 1);
+  __syncthreads();
+  barrier.arrive_and_wait();  // BUG
+  out[threadIdx.x] = 1;
 }
 
 int main(int, char** arguments) {
@@ -63,6 +84,9 @@ int main(int, char** arguments) {
     std::fflush(stdout);
     endless_after_a_finding<<<1, 64>>>(out, reinterpret_cast<int*>(x));
   }
+  if (which == 10) uninitialised_mbarrier<<<1, 64>>>(out);
+  if (which == 11) grid_barrier<<<64, 1024>>>(reinterpret_cast<int*>(x));
+  if (which == 12) barrier_of_libcudacxx<<<1, 64>>>(out);
   if (which == 9) {
     cudaFree(x);
     host_pointer<<<1, 64>>>(x, out);

@@ -1,5 +1,5 @@
-// A program of two files, compiled with -rdc=true: this one uses functions and variables that linked_part.cu defines, and
-// both have a static function of the same name.
+// A program of two files, compiled with -rdc=true: this one uses functions and variables that linked_part.cu defines,
+// and both have a static function of the same name.
 #include <cstdio>
 
 #include "linked_part.hpp"

@@ -7,20 +7,20 @@
 #include <cstring>
 #include <vector>
 
-#define CHECK(expression)                                                                                    \
-  do {                                                                                                       \
-    const cudaError_t code = (expression);                                                                   \
-    if (code != cudaSuccess) {                                                                               \
+#define CHECK(expression)                                                                                             \
+  do {                                                                                                                \
+    const cudaError_t code = (expression);                                                                            \
+    if (code != cudaSuccess) {                                                                                        \
       std::printf("line %d: %s: %s (%s)\n", __LINE__, #expression, cudaGetErrorName(code), cudaGetErrorString(code)); \
-      std::exit(1);                                                                                          \
-    }                                                                                                        \
+      std::exit(1);                                                                                                   \
+    }                                                                                                                 \
   } while (0)
-#define EXPECT(condition)                                        \
-  do {                                                           \
-    if (!(condition)) {                                          \
+#define EXPECT(condition)                                           \
+  do {                                                              \
+    if (!(condition)) {                                             \
       std::printf("line %d: not true: %s\n", __LINE__, #condition); \
-      std::exit(1);                                              \
-    }                                                            \
+      std::exit(1);                                                 \
+    }                                                               \
   } while (0)
 
 namespace cg = cooperative_groups;
@@ -130,7 +130,8 @@ void streams_and_events() {
   CHECK(cudaStreamWaitEvent(streams[1], end, 0));
   CHECK(cudaMemcpyAsync(pinned, device, 64 * sizeof(float), cudaMemcpyDeviceToHost, streams[1]));
   int called = 0;
-  CHECK(cudaLaunchHostFunc(streams[1], [](void* data) { ++*static_cast<int*>(data); }, &called));
+  CHECK(cudaLaunchHostFunc(
+      streams[1], [](void* data) { ++*static_cast<int*>(data); }, &called));
   CHECK(cudaStreamSynchronize(streams[1]));
   EXPECT(called == 1 && pinned[3] == 5);
   float milliseconds = -1;
@@ -386,6 +387,86 @@ void libraries() {
   static_cast<void>(cudaGetLastError());
 }
 
+void pools_and_limits() {
+  cudaMemPool_t pool = nullptr, current = nullptr;
+  const cudaMemPoolProps properties{};
+  CHECK(cudaMemPoolCreate(&pool, &properties));
+  CHECK(cudaDeviceSetMemPool(0, pool));
+  CHECK(cudaDeviceGetMemPool(&current, 0));
+  EXPECT(current == pool);
+  cudaMemLocation location{cudaMemLocationTypeDevice, 0};
+  cudaMemAccessFlags access = cudaMemAccessFlagsProtNone;
+  CHECK(cudaMemPoolGetAccess(&access, pool, &location));
+  EXPECT(access == cudaMemAccessFlagsProtReadWrite);
+  int* memory = nullptr;
+  CHECK(cudaMallocAsync(&memory, 16, nullptr));
+  std::uint64_t used = 0;
+  CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  EXPECT(used == 16);
+  const int numbers[2] = {3, 4};
+  int read[2] = {};
+  void* to[2] = {memory, memory + 1};
+  const void* from[2] = {numbers + 1, numbers};
+  size_t sizes[2] = {4, 4}, index = 0;
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  cudaStream_t stream;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaMemcpyBatchAsync(to, from, sizes, 2, &attributes, &index, 1, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaMemcpy(read, memory, sizeof(read), cudaMemcpyDeviceToHost));
+  EXPECT(read[0] == 4 && read[1] == 3);
+  CHECK(cudaStreamDestroy(stream));
+  CHECK(cudaFreeAsync(memory, nullptr));
+  CHECK(cudaMemPoolDestroy(pool));
+  CHECK(cudaMallocManaged(&memory, 16));
+  int preferred = 0;
+  CHECK(cudaMemRangeGetAttribute(&preferred, 4, cudaMemRangeAttributePreferredLocation, memory, 16));
+  EXPECT(preferred == cudaInvalidDeviceId);
+  CHECK(cudaFree(memory));
+  size_t bytes = 0;
+  CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 8192));
+  CHECK(cudaDeviceGetLimit(&bytes, cudaLimitStackSize));
+  EXPECT(bytes == 8192);
+}
+
+void misuse_of_capture() {
+  cudaStream_t a, b;
+  cudaEvent_t event;
+  cudaGraph_t graph;
+  int* memory = nullptr;
+  CHECK(cudaMalloc(&memory, 16));
+  CHECK(cudaStreamCreate(&a));
+  CHECK(cudaStreamCreate(&b));
+  CHECK(cudaEventCreate(&event));
+  // Work of another stream that the first one does not wait for.
+  CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
+  CHECK(cudaEventRecord(event, a));
+  CHECK(cudaStreamWaitEvent(b, event, 0));
+  CHECK(cudaMemsetAsync(memory, 0, 16, b));
+  EXPECT(cudaEventQuery(event) == cudaErrorCapturedEvent);
+  EXPECT(cudaStreamEndCapture(a, &graph) == cudaErrorStreamCaptureUnjoined);
+  // A call that may wait for the device, and one that does.
+  CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
+  void* other = nullptr;
+  EXPECT(cudaMalloc(&other, 16) == cudaErrorStreamCaptureUnsupported);
+  cudaStreamCaptureStatus status;
+  CHECK(cudaStreamIsCapturing(a, &status));
+  EXPECT(status == cudaStreamCaptureStatusInvalidated);
+  EXPECT(cudaStreamEndCapture(a, &graph) == cudaErrorStreamCaptureInvalidated);
+  CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed));
+  CHECK(cudaMalloc(&other, 16));
+  EXPECT(cudaDeviceSynchronize() == cudaErrorStreamCaptureUnsupported);
+  EXPECT(cudaStreamEndCapture(a, &graph) == cudaErrorStreamCaptureInvalidated);
+  // Work of the default stream, for which the captured stream would have to wait.
+  CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed));
+  EXPECT(cudaMemset(memory, 0, 16) == cudaErrorStreamCaptureImplicit);
+  EXPECT(cudaStreamEndCapture(a, &graph) == cudaErrorStreamCaptureInvalidated);
+  static_cast<void>(cudaGetLastError());
+  CHECK(cudaStreamDestroy(a));
+  CHECK(cudaStreamDestroy(b));
+}
+
 void refusals() {
   float host[4];
   void* device = nullptr;
@@ -413,6 +494,8 @@ int main() {
   graphs_of_any_nodes();
   attributes_of_streams();
   libraries();
+  pools_and_limits();
+  misuse_of_capture();
   refusals();
   std::printf("all right\n");
 }

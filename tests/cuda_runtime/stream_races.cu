@@ -101,7 +101,8 @@ int main(int, char** arguments) {
          cudaMemcpyAsync(x, host, kBytes, to_device, a);
          cudaMemcpyAsync(host, z, kBytes, cudaMemcpyDeviceToHost, b);
        }},
-      {"race_as_the_event_is_too_early", [&] { cudaEventRecord(event, a), write_in(a), cudaStreamWaitEvent(b, event), read_in(b); }},
+      {"race_as_the_event_is_too_early",
+       [&] { cudaEventRecord(event, a), write_in(a), cudaStreamWaitEvent(b, event), read_in(b); }},
       {"race_in_a_graph", [&] { launch_graph(false); }},
       {"race_with_an_atomic", [&] { count<<<1, 32, 0, a>>>(x), read_in(b); }},
       {"race_of_the_per_thread_stream", [&] { write_in(cudaStreamPerThread), read_in(a); }},
@@ -136,7 +137,8 @@ int main(int, char** arguments) {
       {"callback",
        [&] {
          write_in(free_running);
-         cudaLaunchHostFunc(free_running, [](void*) {}, nullptr);
+         cudaLaunchHostFunc(
+             free_running, [](void*) {}, nullptr);
          read_in(b);
        }},
       {"pool",

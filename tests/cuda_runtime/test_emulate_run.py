@@ -34,7 +34,8 @@ def runtime_api(tmp_path_factory):
 @pytest.fixture(scope="session")
 def findings(tmp_path_factory):
     # LZ4; zstd is the default.
-    return compile_program(tmp_path_factory.mktemp("findings"), "findings.cu", "-lineinfo", "-compress-mode=speed")
+    options = ["-lineinfo", "-arch=sm_80", "-compress-mode=speed"]
+    return compile_program(tmp_path_factory.mktemp("findings"), "findings.cu", *options)
 
 
 def test_a_program_uses_the_runtime(tilewright, runtime_api):
@@ -54,6 +55,9 @@ def test_a_program_uses_the_driver(tilewright, tmp_path):
     program = compile_program(tmp_path, "driver_api.cpp", "-lcuda")
     finished = tilewright("emulate", "run", "--", program)
     assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+    assert "note: cuGetProcAddress_v2 returned cudaErrorSymbolNotFound: named symbol not found: there is no cuNothing" in (
+        finished.stderr
+    )
     assert "note: cuMemFreeAsync returned " in finished.stderr, "the name is that of the function which was called"
 
 
@@ -74,6 +78,8 @@ def test_machine_code_of_nvrtc_is_replaced_by_its_ptx(tilewright, tmp_path):
         (4, "trap", 0, "device-side assert triggered"),
         (5, "out_of_bounds_global", 0, "no error"),
         (6, "deadlock", 0, "the launch timed out and was terminated"),
+        (12, "deadlock", 0, "the launch timed out and was terminated"),
+        (10, "mbarrier_misuse", 0, "unspecified launch failure"),
     ],
 )
 def test_findings_name_kernel_thread_and_line(tilewright, findings, tmp_path, which, kind, thread, status):
@@ -84,9 +90,18 @@ def test_findings_name_kernel_thread_and_line(tilewright, findings, tmp_path, wh
     found, *more = json.loads(report.read_text())["findings"]
     assert {each["kind"] for each in more} <= {kind}
     lines = (FOLDER / "findings.cu").read_text().splitlines()
-    names = {0: "past_the_end", 1: "race", 4: "failed_assertion", 5: "host_pointer", 6: "endless"}
+    names = {
+        0: "past_the_end",
+        1: "race",
+        4: "failed_assertion",
+        5: "host_pointer",
+        6: "endless",
+        10: "uninitialised_mbarrier",
+        12: "barrier_of_libcudacxx",
+    }
     kernel = names.get(which, "uninitialised")
     assert found["kind"] == kind
+    assert any(note.endswith("ended here") for note in found["notes"]) == (status != "no error")
     assert found["kernel"].startswith(kernel + "(")
     if kind != "shared_race":  # either access of a race may be the one that comes too early
         first = next(i for i, line in enumerate(lines) if f" {kernel}(" in line)
@@ -100,10 +115,24 @@ def test_findings_name_kernel_thread_and_line(tilewright, findings, tmp_path, wh
     assert location["physicalLocation"]["region"]["startLine"] == found["line"]
 
 
+def test_ctas_that_wait_for_each_other_are_resident_together(tilewright, findings):
+    finished = tilewright("emulate", "run", "--multiprocessors", "32", "--", findings, "11")
+    assert (finished.stdout, finished.returncode) == ("no error\n", 0), finished.stderr
+    finished = tilewright("emulate", "run", "--multiprocessors", "1", "--", findings, "11")
+    assert (finished.stdout, finished.returncode) == ("the launch timed out and was terminated\n", 1), finished.stderr
+    assert "note: CTAs 2..63 have not started, as the device runs 2 at a time" in finished.stderr
+    fast = ["--fast", "--steps", "100000"]
+    assert tilewright("emulate", "run", *fast, "--cooperative", "--", findings, "11").returncode == 1
+    assert tilewright("emulate", "run", *fast, "--cooperative", "--multiprocessors", "32", "--", findings, "11").returncode == 0
+
+
 def test_calls_that_fail_are_named(tilewright, findings):
     finished = tilewright("emulate", "run", "--", findings, "7")
     assert (finished.stdout, finished.returncode) == ("no error\n", 0), finished.stderr
-    assert "note: cudaLaunchKernel returned cudaErrorInvalidConfiguration: invalid configuration argument" in finished.stderr
+    launch = "note: cudaLaunchKernel returned cudaErrorInvalidConfiguration: invalid configuration argument"
+    extents = "first_half(float*) was not launched with a grid of (1,1,1) and blocks of (2048,1,1)"
+    assert f"{launch}: {extents}: a block has 1 to 1024 threads" in finished.stderr
+    assert tilewright("emulate", "run", "--notes-fail", "--", findings, "7").returncode == 1
     notes = finished.stderr
     assert re.search(
         r"note: cudaMemcpy returned cudaErrorInvalidValue: invalid argument: the source, 1024 bytes at 0x[0-9a-f]+, is not "

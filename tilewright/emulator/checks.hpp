@@ -89,6 +89,7 @@ struct Finding {
   std::vector<std::string> notes;  // what each group of threads waits for in a deadlock; a finding deferred before
   Severity severity = Severity::error;
   std::uint64_t count = 1;  // times that a launch which continues has found it
+  bool is_fatal = false;    // the CTA, cluster or launch ended there; a note says which
   bool operator==(const Finding&) const = default;
 };
 

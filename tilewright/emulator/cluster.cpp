@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include "tilewright/base/error.hpp"
@@ -78,16 +79,26 @@ bool Cluster::advance() {
   if (progress ? !polls_without_progress() : wake_waiters()) return true;
   if (launch_.cooperative || !registers_changed()) return false;
   fruitless_wakes_ = fruitless_polls_ = 0;
+  ++idle_spells_;
   return true;
+}
+
+bool Cluster::polls_global() const {
+  return std::ranges::any_of(ctas_, [](const auto& each) {
+    return std::ranges::any_of(each->warps(), [](const auto& warp) {
+      const Poll* const poll = warp->poll();
+      return poll != nullptr && poll->global != 0;
+    });
+  });
 }
 
 void Cluster::finish() const {
   for (const auto& each : ctas_) each->report_deferred_finding();
 }
 
-void Cluster::report_deadlock() {
+void Cluster::report_deadlock(std::vector<std::string> notes) {
   finish();
-  throw_deadlock();
+  throw_deadlock(std::move(notes));
 }
 
 bool Cluster::run_round() {
@@ -216,7 +227,7 @@ const Mbarrier* Cluster::find_transaction_mismatch(std::string& where) {
   return nullptr;
 }
 
-void Cluster::throw_deadlock() {
+void Cluster::throw_deadlock(std::vector<std::string> further_notes) {
   Finding finding;
   finding.kind = FindingKind::deadlock;
   finding.detail = size() > 1 ? "no thread of the cluster can make progress" : "no thread of the CTA can make progress";
@@ -233,6 +244,7 @@ void Cluster::throw_deadlock() {
       finding.notes.push_back(size() > 1 ? fmt::format("CTA {}: {}", to_string(each->index()), note) : std::move(note));
     }
   }
+  std::ranges::move(further_notes, std::back_inserter(finding.notes));
   std::string where;
   if (const Mbarrier* const barrier = find_transaction_mismatch(where)) {
     finding.kind = FindingKind::transaction_mismatch;

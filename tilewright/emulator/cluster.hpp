@@ -47,10 +47,14 @@ class Cluster {
   /// Lets each CTA run for a while. False when no thread can make progress unless another cluster does.
   /// @throws EmulationFinding
   bool advance();
+  /// How often threads that do nothing but poll have changed registers only, as if they counted their polls.
+  std::uint64_t idle_spells() const { return idle_spells_; }
+  /// Whether a thread polls global memory, which another cluster may change.
+  bool polls_global() const;
   /// Reports the findings that CTAs deferred. @throws EmulationFinding unless Launch::log is set
   void finish() const;
-  /// Reports the finding that a CTA deferred, and throws the deadlock.
-  [[noreturn]] void report_deadlock();
+  /// Reports the finding that a CTA deferred, and throws the deadlock, with further notes.
+  [[noreturn]] void report_deadlock(std::vector<std::string> notes = {});
 
   const Launch& launch() const { return launch_; }
   int size() const { return static_cast<int>(ctas_.size()); }
@@ -89,7 +93,7 @@ class Cluster {
   bool wake_waiters();
   /// Whether all threads that can run only poll, and have done so for too long.
   bool polls_without_progress();
-  [[noreturn]] void throw_deadlock();
+  [[noreturn]] void throw_deadlock(std::vector<std::string> notes);
   /// An mbarrier whose arrivals are complete but whose tx-count is not zero; null when there is none.
   const Mbarrier* find_transaction_mismatch(std::string& where);
 
@@ -104,6 +108,7 @@ class Cluster {
   int fruitless_wakes_ = 0;
   std::uint64_t events_at_last_poll_ = 0;
   int fruitless_polls_ = 0;
+  std::uint64_t idle_spells_ = 0;
   std::uint64_t register_digest_ = 0;
 };
 

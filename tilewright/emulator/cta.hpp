@@ -43,6 +43,7 @@ struct Launch {
   std::uint32_t dynamic_shared_bytes = 0;
   std::uint32_t sm_count = 1;
   std::vector<std::byte> parameters;
+  std::uint64_t resident_ctas = 1;           // that the device runs at a time
   WrittenTensorMaps* tensor_maps = nullptr;  // never null while the launch runs
   GlobalShadow* global_shadow = nullptr;     // null unless the launch is cooperative and races are checked
   FindingLog* log = nullptr;                 // null: the launch ends at the first finding

@@ -153,6 +153,9 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
                 config.dynamic_smem_bytes,
                 static_cast<std::uint32_t>(properties_.sm_count),
                 std::move(parameter_space)};
+  const std::uint64_t threads = std::uint64_t{config.block.x} * config.block.y * config.block.z;
+  launch.resident_ctas =
+      static_cast<std::uint64_t>(std::max(1, max_ctas_per_sm(threads, config.dynamic_smem_bytes))) * launch.sm_count;
   launch.log = logged.log;
   launch.unwritten = logged.unwritten;
   if (options_.check_global && options_.check_races) launch.footprint = logged.footprint;
@@ -241,6 +244,18 @@ int EmulatedKernel::ptx_version() const {
     if (c >= '0' && c <= '9') version = 10 * version + (c - '0');
   }
   return version;
+}
+
+int EmulatedKernel::max_ctas_per_sm(std::uint64_t threads, std::uint64_t dynamic_smem_bytes) const {
+  const arch::ArchLimits limits = device_limits(properties_.target);
+  if (threads == 0 || threads > static_cast<std::uint64_t>(limits.max_threads_per_block)) return 0;
+  const std::uint64_t shared = program_.static_shared_bytes + dynamic_smem_bytes;
+  if (shared > static_cast<std::uint64_t>(limits.smem_per_block_bytes)) return 0;
+  const int warps = static_cast<int>((threads + 31) / 32);
+  const int ctas = std::min(limits.max_blocks_per_sm, limits.max_threads_per_sm / 32 / warps);
+  if (shared == 0) return ctas;
+  const std::uint64_t reserved = shared + static_cast<std::uint64_t>(limits.smem_reserved_per_block_bytes);
+  return std::min(ctas, static_cast<int>(static_cast<std::uint64_t>(limits.smem_per_sm_bytes) / reserved));
 }
 
 void EmulatedKernel::check_target() const {

@@ -73,6 +73,9 @@ class EmulatedKernel final : public runtime::LoadedKernel {
   const Program& program() const { return program_; }
   /// The compute capability that the PTX is for, times 10.
   int ptx_version() const;
+  /// How many CTAs are resident on a multiprocessor; 0 if a CTA cannot run. Registers, which PTX does not tell, do not
+  /// count.
+  int max_ctas_per_sm(std::uint64_t threads, std::uint64_t dynamic_smem_bytes) const;
 
  private:
   const Function& entry() const;

@@ -32,11 +32,13 @@ void FindingLog::add(Finding finding, std::uint32_t code, std::uint64_t cluster)
   if (kept.cluster == cluster) kept.finding = std::move(finding);
 }
 
-bool FindingLog::add_fatal(Finding finding, std::uint64_t cluster) {
+bool FindingLog::add_fatal(Finding finding, std::uint64_t cluster, std::string_view what) {
   const std::scoped_lock lock(mutex_);
-  const bool ends = finding.kind == FindingKind::no_progress;
+  const bool ends = finding.kind == FindingKind::no_progress || fatal_.size() + 1 >= kMaxFatal;
+  finding.is_fatal = true;
+  finding.notes.push_back(fmt::format("the {} ended here", ends ? "launch" : what));
   fatal_.push_back({std::move(finding), cluster, order_++, 1});
-  return ends || fatal_.size() >= kMaxFatal;
+  return ends;
 }
 
 std::vector<Finding> FindingLog::findings() const {
@@ -52,6 +54,7 @@ std::vector<Finding> FindingLog::findings() const {
     });
     if (same != merged.end()) {
       same->count += kept.count;
+      same->is_fatal |= kept.finding.is_fatal;
       continue;
     }
     kept.finding.count = kept.count;

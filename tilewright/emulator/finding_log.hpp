@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -21,8 +22,8 @@ class FindingLog {
   bool count(FindingKind kind, Severity severity, std::uint32_t code, std::uint64_t cluster);
   /// Keeps a finding. @pre count() returned true for it
   void add(Finding finding, std::uint32_t code, std::uint64_t cluster);
-  /// Counts and keeps a finding that ended its cluster. True when the launch is to end, too.
-  bool add_fatal(Finding finding, std::uint64_t cluster);
+  /// Counts and keeps a finding that ended `what`: the CTA, the cluster or the launch. True when the launch is to end.
+  bool add_fatal(Finding finding, std::uint64_t cluster, std::string_view what);
 
   /// The findings in the order of their clusters. Those of the same kind and source line are one, whose
   /// Finding::count is the number of times that it was found.

@@ -16,6 +16,8 @@ namespace tilewright::emulator {
 namespace {
 
 constexpr std::size_t kRedZone = runtime::kAllocationAlignment;  // also keeps allocations aligned
+/// Most red zone on one side of an allocation. It costs address space only, as no one touches its pages.
+constexpr std::size_t kMostRedZone = std::size_t{64} << 20;
 constexpr unsigned char kFill = 0xff;
 constexpr std::size_t kMostFreed = 256;
 
@@ -35,8 +37,12 @@ bool is_host_memory(std::uint64_t address) {
   return false;
 }
 
+/// Bytes on each side of an allocation: as many as it has, so that an index which is off by a whole array is found.
+std::size_t red_zone(std::size_t bytes) { return std::clamp(round_up(bytes, kRedZone), kRedZone, kMostRedZone); }
+
 void free_host_memory(const Region& region) {
-  if (region.owner != Owner::host) std::free(reinterpret_cast<std::byte*>(region.begin) - kRedZone);
+  if (region.owner == Owner::host) return;
+  std::free(reinterpret_cast<std::byte*>(region.begin) - red_zone(region.end - region.begin));
 }
 
 }  // namespace
@@ -85,11 +91,12 @@ runtime::DeviceAddress GlobalMemory::allocate(std::size_t bytes, Owner owner) {
   };
   const std::size_t free_bytes = this->free_bytes();
   if (bytes > free_bytes) fail(free_bytes);
-  const std::size_t rounded = round_up(bytes, kRedZone) + 2 * kRedZone;
-  std::unique_ptr<void, decltype(&std::free)> storage(std::aligned_alloc(kRedZone, rounded), &std::free);
+  const std::size_t rounded = round_up(bytes, kRedZone);
+  std::unique_ptr<void, decltype(&std::free)> storage(std::aligned_alloc(kRedZone, rounded + 2 * red_zone(bytes)),
+                                                      &std::free);
   if (!storage) fail(free_bytes);
-  fill_bytes(storage.get(), kFill, rounded);
-  const std::uint64_t begin = reinterpret_cast<std::uint64_t>(storage.get()) + kRedZone;
+  const std::uint64_t begin = reinterpret_cast<std::uint64_t>(storage.get()) + red_zone(bytes);
+  fill_bytes(reinterpret_cast<std::byte*>(begin), kFill, rounded);
   const std::lock_guard lock(mutex_);
   // Checked again under the lock, as another thread may have allocated meanwhile.
   if (bytes > limit_ - allocated_[0] - allocated_[1]) fail(limit_ - allocated_[0] - allocated_[1]);

@@ -61,11 +61,12 @@ class ClusterQueue {
       : launch_(launch),
         clusters_{launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y, launch.grid.z / launch.cluster.z},
         size_(std::uint64_t{clusters_.x} * clusters_.y * clusters_.z),
+        cluster_ctas_(std::uint64_t{launch.cluster.x} * launch.cluster.y * launch.cluster.z),
         end_(size_),
-        progress_(launch.options.progress_seconds, size_,
-                  std::uint64_t{launch.cluster.x} * launch.cluster.y * launch.cluster.z) {}
+        progress_(launch.options.progress_seconds, size_, cluster_ctas_) {}
 
   std::uint64_t size() const { return size_; }
+  std::uint64_t cluster_ctas() const { return cluster_ctas_; }
   Progress& progress() { return progress_; }
   runtime::Dim3 clusterid(std::uint64_t index) const {
     const std::uint64_t rows = index / clusters_.x;
@@ -90,7 +91,7 @@ class ClusterQueue {
     } catch (const EmulationFinding& finding) {
       if (launch_.log == nullptr) {
         fail(index);
-      } else if (!launch_.log->add_fatal(finding.finding(), index)) {
+      } else if (!launch_.log->add_fatal(finding.finding(), index, cluster_ctas_ > 1 ? "cluster" : "CTA")) {
         return true;
       } else {
         end_ = 0;
@@ -133,11 +134,125 @@ class ClusterQueue {
   const Launch& launch_;
   runtime::Dim3 clusters_;
   std::uint64_t size_ = 0;
+  std::uint64_t cluster_ctas_ = 1;
   std::atomic<std::uint64_t> next_ = 0;
   std::atomic<std::uint64_t> end_;  // clusters from here on are not run
   std::mutex mutex_;
   std::exception_ptr failure_;
   Progress progress_;
+};
+
+/// Runs the clusters of an ordinary launch on one thread, one after the other. One whose threads poll global memory is
+/// left for the next ones, as on a device with free multiprocessors: it may wait for them.
+class OrdinaryGrid {
+ public:
+  OrdinaryGrid(const Launch& launch, ClusterQueue& grid)
+      : launch_(launch),
+        grid_(grid),
+        resident_(std::max<std::uint64_t>(1, launch.resident_ctas / grid.cluster_ctas())) {}
+
+  /// @throws EmulationFinding if the launch does not continue after findings; and as check_interruption()
+  void run() {
+    const DefaultFloatEnvironment arithmetic;
+    try {
+      while (!has_ended_ && (start_next() || !running_.empty())) run_in_turn();
+    } catch (...) {
+      for (const auto& cluster : running_) log_deferred_findings(launch_, *cluster);
+      throw;
+    }
+  }
+
+ private:
+  enum class Outcome : std::uint8_t { finished, makes_progress, waits };
+
+  /// Starts the next cluster if all that run wait for others. False if there is none.
+  bool start_next() {
+    if (!all_wait_ || next_ == grid_.size() || running_.size() >= resident_) return false;
+    running_.push_back(spare_ ? std::move(spare_) : std::make_unique<Cluster>(launch_));
+    running_.back()->start(grid_.clusterid(next_++));
+    idle_rounds_ = 0;
+    return true;
+  }
+
+  /// Runs each cluster as far as it can.
+  void run_in_turn() {
+    bool any_finished = false, progress = false;
+    for (std::size_t i = 0; i < running_.size() && !has_ended_;) {
+      const Outcome outcome = run_logged(*running_[i]);
+      progress |= outcome != Outcome::waits;
+      if (outcome != Outcome::finished) {
+        ++i;
+        continue;
+      }
+      any_finished = true;
+      spare_ = std::move(running_[i]);
+      running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    all_wait_ = !any_finished || running_.empty();
+    const bool may_start = next_ < grid_.size() && running_.size() < resident_;
+    idle_rounds_ = progress || may_start ? 0 : idle_rounds_ + 1;
+    if (idle_rounds_ > kMaxIdleRounds && !has_ended_) end_in_deadlock();
+  }
+
+  /// Runs a cluster to its end, to a finding that ends it, or until it waits for others.
+  Outcome run_logged(Cluster& cluster) {
+    try {
+      return run(cluster);
+    } catch (const EmulationFinding& finding) {
+      if (launch_.log == nullptr) throw;
+      has_ended_ = launch_.log->add_fatal(finding.finding(), cluster.linear_index(),
+                                          grid_.cluster_ctas() > 1 ? "cluster" : "CTA");
+      return Outcome::finished;
+    }
+  }
+
+  Outcome run(Cluster& cluster) {
+    const std::uint64_t spells = cluster.idle_spells();
+    for (auto outcome = Outcome::waits; !cluster.finished(); outcome = Outcome::makes_progress) {
+      if (!cluster.advance()) {
+        if (!cluster.polls_global()) cluster.report_deadlock();
+        return outcome;
+      }
+      const bool has_others = running_.size() > 1 || next_ < grid_.size();
+      if (has_others && cluster.idle_spells() != spells && cluster.polls_global()) return Outcome::makes_progress;
+    }
+    cluster.finish();
+    grid_.progress().add(1);
+    return Outcome::finished;
+  }
+
+  /// All clusters that run wait for each other, or for some that cannot start.
+  void end_in_deadlock() {
+    std::vector<std::string> notes;
+    if (running_.size() > 1) notes.push_back(fmt::format("{} more {}s wait", running_.size() - 1, unit()));
+    if (next_ < grid_.size()) {
+      notes.push_back(fmt::format("{}s {}..{} have not started, as the device runs {} at a time", unit(), next_,
+                                  grid_.size() - 1, resident_));
+    }
+    for (const auto& cluster : running_) cluster->finish();
+    try {
+      running_.front()->report_deadlock(std::move(notes));
+    } catch (const EmulationFinding& finding) {
+      if (launch_.log == nullptr) throw;
+      static_cast<void>(launch_.log->add_fatal(finding.finding(), running_.front()->linear_index(), "launch"));
+      has_ended_ = true;
+    }
+  }
+
+  std::string_view unit() const { return grid_.cluster_ctas() > 1 ? "cluster" : "CTA"; }
+
+  /// Rounds in which no cluster makes progress before that is a deadlock: see run_cooperatively().
+  static constexpr int kMaxIdleRounds = 32;
+
+  const Launch& launch_;
+  ClusterQueue& grid_;
+  std::uint64_t resident_ = 1;  // clusters that run at a time
+  std::uint64_t next_ = 0;
+  std::vector<std::unique_ptr<Cluster>> running_;  // in the order in which they have started
+  std::unique_ptr<Cluster> spare_;                 // of one that has ended, to be started again
+  bool all_wait_ = true;
+  bool has_ended_ = false;
+  int idle_rounds_ = 0;
 };
 
 /// Runs all clusters in turn on this thread. Each runs as far as it can before the next one does, so that a missing
@@ -201,7 +316,7 @@ void run_grid(Launch launch) {
       return run_cooperatively(launch, grid);
     } catch (const EmulationFinding& finding) {
       if (launch.log == nullptr) throw;
-      static_cast<void>(launch.log->add_fatal(finding.finding(), 0));
+      static_cast<void>(launch.log->add_fatal(finding.finding(), 0, "launch"));
       return;
     }
   }
@@ -209,12 +324,11 @@ void run_grid(Launch launch) {
   if (launch.options.check_global) {
     launch.global_shadow = &shadow;
     shadow.record_early(launch.early);
-    while (grid.run_until_failure()) {
-    }
+    OrdinaryGrid(launch, grid).run();
     if (launch.unwritten != nullptr) shadow.remove_written(*launch.unwritten);
     if (launch.footprint != nullptr) shadow.add_to(*launch.footprint);
     if (launch.early != nullptr) launch.early->normalise();
-    return grid.rethrow();
+    return;
   }
   const int requested =
       launch.options.threads > 0 ? launch.options.threads : static_cast<int>(std::thread::hardware_concurrency());

@@ -391,16 +391,17 @@ std::uint64_t Warp::digest_registers(std::uint64_t seed) const {
   return seed;
 }
 
-std::uint64_t Warp::read_clock(const Instruction& instruction) {
+std::uint64_t Warp::read_clock(const Instruction& instruction, std::uint64_t now) {
   const std::uint32_t code = code_index(instruction);
-  const bool again = clock_poll_.code == code && steps_ - clock_poll_.step <= kMaxPollLoopSteps;
+  const std::uint64_t since = steps_ - clock_poll_.step;
+  const bool polled = poll_.code != kNone && poll_.step >= clock_poll_.step;
+  const bool again = clock_poll_.code == code && since <= (polled ? kMaxClockLoopSteps : kMaxPollLoopSteps);
   clock_poll_.code = code;
   clock_poll_.step = steps_;
   clock_poll_.reads = again ? clock_poll_.reads + 1 : 0;
-  if (clock_poll_.reads > kClockPolls) {
-    clock_poll_.skipped += std::uint64_t{64} << std::min(clock_poll_.reads - kClockPolls, 20U);
-  }
-  return steps_ + clock_poll_.skipped;
+  if (clock_poll_.reads > kClockPolls + kClockSkips) return clock_poll_.last;
+  if (clock_poll_.reads > kClockPolls) clock_poll_.skipped += std::uint64_t{64} << (clock_poll_.reads - kClockPolls);
+  return clock_poll_.last = now + clock_poll_.skipped;
 }
 
 // Happens-before --------------------------------------------------------------------------------------------------

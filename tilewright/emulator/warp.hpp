@@ -94,9 +94,9 @@ class Warp {
   State run(std::uint32_t budget);
   /// Number of instructions executed.
   std::uint64_t steps() const { return steps_; }
-  /// %clock: the number of instructions executed, and of cycles that the warp has skipped because it waits in a loop
-  /// that reads the clock.
-  std::uint64_t read_clock(const Instruction& instruction);
+  /// What a clock shows that has counted to `now`: the warp skips more and more time while it waits in a loop that
+  /// reads the clock. After hours, the clock stands still, so that a wait without an end is seen to change nothing.
+  std::uint64_t read_clock(const Instruction& instruction, std::uint64_t now);
 
   template <class T>
   T* reg(Slot slot) {
@@ -221,8 +221,12 @@ class Warp {
 
   /// Longest loop, in instructions, that is recognised as polling.
   static constexpr std::uint64_t kMaxPollLoopSteps = 64;
+  /// Longest loop that is recognised as waiting for time, if it also polls: that of libcu++ has a back-off.
+  static constexpr std::uint64_t kMaxClockLoopSteps = 1024;
   /// Reads of the clock in such a loop before the warp skips cycles: 64 at first, and twice as many at each read.
   static constexpr std::uint32_t kClockPolls = 256;
+  /// Reads that skip cycles, before the clock stands still.
+  static constexpr std::uint32_t kClockSkips = 40;
 
   /// Merges paths that have met, and makes the path with the lowest program counter, or that of the favoured lane, the
   /// running one. False when no path is ready.
@@ -253,6 +257,7 @@ class Warp {
     std::uint32_t reads = 0;  // one after the other by this instruction
     std::uint64_t step = 0;   // steps_ at the last
     std::uint64_t skipped = 0;
+    std::uint64_t last = 0;  // what was read
   } clock_poll_;
   Mask timed_out_ = 0;
   std::unique_ptr<std::byte, Free> registers_;

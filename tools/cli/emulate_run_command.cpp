@@ -54,6 +54,7 @@ struct EmulateRunOptions {
   std::string json, sarif;  // files
   bool fast = false;
   bool warnings_fail = false;
+  bool notes_fail = false;
 };
 
 /// The folder of libcudart.so.13: beside the command's own, in the build folder and where Tilewright is installed.
@@ -280,7 +281,9 @@ ExitCode run(const EmulateRunOptions& options) {
   if (caught_signal() != 0) return static_cast<ExitCode>(128 + caught_signal());
   const bool errors = std::ranges::any_of(
       report.findings, [](const auto& each) { return each.finding.severity == emulator::Severity::error; });
-  if (errors || (options.warnings_fail && !report.findings.empty())) return ExitCode::wrong_result;
+  const bool has_notes = !report.notes.empty() || !report.unsupported.empty();
+  if (errors || (options.warnings_fail && !report.findings.empty()) || (options.notes_fail && has_notes))
+    return ExitCode::wrong_result;
   if (WIFSIGNALED(status)) return static_cast<ExitCode>(128 + WTERMSIG(status));
   return static_cast<ExitCode>(WEXITSTATUS(status));
 }
@@ -295,6 +298,8 @@ Command add_emulate_run_command(CLI::App& emulate) {
   app->add_option("--target", options->settings.target, "the GPU that is emulated, sm_75 to sm_100a; default sm_90a");
   app->add_flag("--fast", options->fast,
                 "use all cores, and do not look for races and uninitialised reads of global memory or within warps");
+  app->add_flag("--cooperative", options->settings.cooperative,
+                "run all CTAs of a launch that fit on the GPU at the same time, also with --fast");
   app->add_flag(
       "--skip-repeats", options->settings.skips_repeats,
       "leave out sequences of launches that would only compute again what is in memory, as those in the loops "
@@ -308,6 +313,8 @@ Command add_emulate_run_command(CLI::App& emulate) {
   app->add_option("--suppressions", options->suppressions,
                   "a file with lines KIND, KIND FILE or KIND FILE:LINE, whose findings are not reported");
   app->add_flag("--warnings-fail", options->warnings_fail, "exit with code 1 if there are warnings but no errors");
+  app->add_flag("--notes-fail", options->notes_fail,
+                "exit with code 1 if a call of CUDA has failed, as that of a launch which did not run");
   app->add_option("--json", options->json, "a file for the findings as JSON");
   app->add_option("--sarif", options->sarif, "a file for the findings as SARIF 2.1.0");
   app->footer(

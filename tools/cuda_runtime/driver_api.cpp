@@ -19,6 +19,7 @@
 #include "tools/cuda_runtime/error_table.hpp"
 #include "tools/cuda_runtime/fat_binary.hpp"
 #include "tools/cuda_runtime/machine.hpp"
+#include "tools/cuda_runtime/runtime_context.hpp"
 
 #define TILEWRIGHT_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -211,7 +212,8 @@ TILEWRIGHT_EXPORT CUresult cuCtxDestroy(CUcontext) {
   return nothing();
 }
 TILEWRIGHT_EXPORT CUresult cuCtxGetCurrent(CUcontext* current) {
-  return store(current, contexts.empty() ? nullptr : contexts.back());
+  CUcontext const without = runtime_has_context ? context() : nullptr;
+  return store(current, contexts.empty() ? without : contexts.back());
 }
 TILEWRIGHT_EXPORT CUresult cuCtxSetCurrent(CUcontext current) {
   if (!contexts.empty()) contexts.pop_back();
@@ -235,7 +237,6 @@ TILEWRIGHT_EXPORT CUresult cuCtxSynchronize() {
   return call([](Machine& machine) { machine.wait_for_all(); });
 }
 TILEWRIGHT_EXPORT CUresult cuCtxSynchronize_v2(CUcontext) { return cuCtxSynchronize(); }
-TILEWRIGHT_EXPORT CUresult cuCtxSetLimit(CUlimit, size_t) { return nothing(); }
 TILEWRIGHT_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache) { return nothing(); }
 TILEWRIGHT_EXPORT CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return call([&](Machine&) {
@@ -774,6 +775,7 @@ void* driver_entry_point(std::string_view name, int version) {
     dladdr(reinterpret_cast<const void*>(&error_row), &info);
     return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   }();
+  if (name == "cuGraphInstantiate" && version >= 12000) name = "cuGraphInstantiateWithFlags";
   void* newer = nullptr;  // the best that there is if no older function is exported
   for (const char* const revision : {"_v4", "_v3", "_v2", ""}) {
     const std::string function = std::string(name) + revision;
@@ -791,7 +793,7 @@ TILEWRIGHT_EXPORT CUresult cuGetProcAddress(const char* name, void** function, i
     *function = driver_entry_point(name, version);
     if (status != nullptr)
       *status = *function == nullptr ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
-    require(*function != nullptr, CUDA_ERROR_NOT_FOUND);
+    if (*function == nullptr) fail(CUDA_ERROR_NOT_FOUND, fmt::format("there is no {}", printable(name, 100)));
   });
 }
 

@@ -72,19 +72,28 @@ std::string_view allocator_of(MemoryKind kind) {
   return "";
 }
 
-/// What a launch leaves behind on a GPU: it ends, and every later call returns the code.
+/// What a launch leaves behind on a GPU if it does not go on after the finding: every later call returns the code.
 CUresult error_of(const Finding& finding) {
+  if (!finding.is_fatal) return CUDA_SUCCESS;
   switch (finding.kind) {
     case FindingKind::trap:
       return finding.detail.starts_with("assertion failed") ? CUDA_ERROR_ASSERT : CUDA_ERROR_LAUNCH_FAILED;
     case FindingKind::deadlock:
     case FindingKind::barrier_divergence:
+    case FindingKind::transaction_mismatch:
     case FindingKind::no_progress:
       return CUDA_ERROR_LAUNCH_TIMEOUT;
     case FindingKind::unsupported_instruction:
       return CUDA_ERROR_NOT_SUPPORTED;
+    case FindingKind::out_of_bounds_global:
+    case FindingKind::out_of_bounds_shared:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case FindingKind::misaligned_access:
+      return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case FindingKind::bad_descriptor:
+      return CUDA_ERROR_ILLEGAL_INSTRUCTION;
     default:
-      return CUDA_SUCCESS;
+      return CUDA_ERROR_LAUNCH_FAILED;
   }
 }
 
@@ -524,8 +533,18 @@ std::shared_ptr<Graph> Machine::end_capture(Stream* stream) {
   require(stream->capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
   require(stream->captures_as_origin, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
   const std::shared_ptr<Graph> graph = stream->capture;
+  std::set<const Node*> joined(stream->tail.begin(), stream->tail.end());
+  for (std::vector<const Node*> left(joined.begin(), joined.end()); !left.empty();) {
+    const Node* const node = left.back();
+    left.pop_back();
+    for (const Node* const each : node->dependencies) {
+      if (joined.insert(each).second) left.push_back(each);
+    }
+  }
+  bool is_joined = true;
   for (const auto& [handle, each] : streams_) {
     if (each->capture == graph) {
+      is_joined &= std::ranges::all_of(each->tail, [&](const Node* node) { return joined.contains(node); });
       each->capture.reset();
       each->tail.clear();
     }
@@ -534,13 +553,33 @@ std::shared_ptr<Graph> Machine::end_capture(Stream* stream) {
   for (const auto& [handle, each] : events_) {
     if (each->capture == graph) each->capture.reset();
   }
+  require(!graph->is_invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  require(is_joined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   return graph;
+}
+
+void Machine::check_implicit_order() {
+  for (const auto& [handle, each] : streams_) {
+    if (!each->capture || (each->flags & CU_STREAM_NON_BLOCKING) != 0) continue;
+    each->capture->is_invalid = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  }
+}
+
+void Machine::check_unsafe_call(bool in_global_mode) {
+  for (const auto& [handle, each] : streams_) {
+    if (!each->capture || (in_global_mode && !each->prohibits_unsafe_calls)) continue;
+    each->capture->is_invalid = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
 }
 
 // Work ---------------------------------------------------------------------------------------------------------------
 
 Node* Machine::enqueue(Stream* stream, Work work) {
+  require(!stream->capture || !stream->capture->is_invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   if (!stream->capture) {
+    if (stream == &null_stream || stream == &legacy_stream) check_implicit_order();
     const std::string key = repeat_key(stream, work);
     if (leaves_out(stream, work, key)) return nullptr;
     noted_work_ = key.empty() ? nullptr : &work;
@@ -652,6 +691,7 @@ Machine::Line Machine::line_of(Stream* stream) {
 }
 
 void Machine::copy_and_wait(const Copy& copy) {
+  check_implicit_order();
   run_deferred();
   run(copy, line_of(&null_stream));
   const auto is_device = [&](const std::byte* address) {
@@ -666,6 +706,7 @@ void Machine::wait_for(Stream* stream) {
   order_.host_waits(*line_of(stream).clock);
 }
 void Machine::wait_for(Event* event) {
+  require(!event->capture, CUDA_ERROR_CAPTURED_EVENT);
   run_deferred();
   order_.host_waits(event->clock);
 }
@@ -839,17 +880,7 @@ KernelLaunch Machine::make_launch(Function* function, const runtime::LaunchConfi
 }
 
 int Machine::max_blocks_per_multiprocessor(Function* function, int threads, std::size_t dynamic_shared) {
-  const arch::ArchLimits limits = emulator::device_limits(target);
-  const emulator::Program& program = kernel(function).program();
-  if (threads <= 0 || threads > limits.max_threads_per_block) return 0;
-  const std::size_t shared = program.static_shared_bytes + dynamic_shared;
-  if (shared > static_cast<std::size_t>(limits.smem_per_block_bytes)) return 0;
-  const int warps = (threads + 31) / 32;
-  int blocks = std::min(limits.max_blocks_per_sm, limits.max_threads_per_sm / 32 / warps);
-  const std::size_t reserved = shared + static_cast<std::size_t>(limits.smem_reserved_per_block_bytes);
-  if (shared != 0)
-    blocks = std::min(blocks, static_cast<int>(static_cast<std::size_t>(limits.smem_per_sm_bytes) / reserved));
-  return blocks;
+  return threads <= 0 ? 0 : kernel(function).max_ctas_per_sm(static_cast<std::uint64_t>(threads), dynamic_shared);
 }
 
 void Machine::check_launch(const KernelLaunch& launch) {
@@ -858,11 +889,18 @@ void Machine::check_launch(const KernelLaunch& launch) {
   const runtime::Dim3& block = config.block;
   const emulator::Program& program = kernel(launch.function).program();
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
-  require(grid.x != 0 && grid.y != 0 && grid.z != 0 && grid.x <= 0x7fffffff && grid.y <= 0xffff && grid.z <= 0xffff,
-          kInvalidConfiguration);
-  require(threads != 0 && threads <= 1024 && block.x <= 1024 && block.y <= 1024 && block.z <= 64,
-          kInvalidConfiguration);
-  require(program.maximum_block == 0 || threads <= program.maximum_block, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  const auto refuse = [&](CUresult code, const std::string& limit) {
+    fail(code, fmt::format("{} was not launched with a grid of {} and blocks of {}: {}",
+                           demangled(launch.function->name), to_string(grid), to_string(block), limit));
+  };
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 0xffff || grid.z > 0xffff)
+    refuse(kInvalidConfiguration, "a grid has 1 to (2147483647,65535,65535) CTAs");
+  if (threads == 0 || threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64)
+    refuse(kInvalidConfiguration, "a block has 1 to 1024 threads, and extents of at most (1024,1024,64)");
+  if (program.maximum_block != 0 && threads > program.maximum_block) {
+    refuse(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+           fmt::format("its __launch_bounds__ allow {} threads per block", program.maximum_block));
+  }
   if (config.dynamic_smem_bytes > static_cast<std::uint32_t>(std::max(0, launch.function->max_dynamic_shared))) {
     note(fmt::format(
         "{} was launched with {} bytes of dynamic shared memory, more than the {} that it may use: set "
@@ -872,11 +910,15 @@ void Machine::check_launch(const KernelLaunch& launch) {
   }
   const std::uint64_t ctas_per_cluster = std::uint64_t{config.cluster.x} * config.cluster.y * config.cluster.z;
   require(ctas_per_cluster <= (launch.function->non_portable_cluster ? 16U : 8U), CUDA_ERROR_INVALID_CLUSTER_SIZE);
-  if (!config.cooperative) return;
-  const auto resident = static_cast<std::uint64_t>(max_blocks_per_multiprocessor(
-                            launch.function, static_cast<int>(threads), config.dynamic_smem_bytes)) *
-                        static_cast<std::uint64_t>(properties.sm_count);
-  require(std::uint64_t{grid.x} * grid.y * grid.z <= resident, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  require(!config.cooperative || fits(launch), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+}
+
+bool Machine::fits(const KernelLaunch& launch) {
+  const runtime::Dim3 &grid = launch.config.grid, &block = launch.config.block;
+  const auto threads = static_cast<int>(block.x * block.y * block.z);
+  const int resident = max_blocks_per_multiprocessor(launch.function, threads, launch.config.dynamic_smem_bytes);
+  return std::uint64_t{grid.x} * grid.y * grid.z <=
+         static_cast<std::uint64_t>(resident) * static_cast<std::uint64_t>(properties.sm_count);
 }
 
 void Machine::launch(const KernelLaunch& launch, const Line& line) {
@@ -893,13 +935,15 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
     const ScopedInterruptCheck check([] {
       if (CaughtSignals::caught() != 0) throw Interrupted("interrupted");
     });
-    loaded.launch(launch.config, launch.parameters,
+    runtime::LaunchConfig config = launch.config;
+    config.cooperative = config.cooperative || (settings.cooperative && fits(launch));
+    loaded.launch(config, launch.parameters,
                   {.log = &log,
                    .unwritten = &unwritten_,
                    .footprint = has_streams_ || settings.skips_repeats || launches_dependents ? &footprint : nullptr,
                    .early = launch.starts_early ? &early : nullptr});
   } catch (const emulator::EmulationFinding& finding) {
-    static_cast<void>(log.add_fatal(finding.finding(), 0));
+    static_cast<void>(log.add_fatal(finding.finding(), 0, "launch"));
   } catch (const InvalidArgument& error) {
     note(error.what());
     fail(kInvalidConfiguration);
@@ -915,7 +959,10 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
     report.add(launch.function->name, finding);
   }
   if (is_interrupted) note(fmt::format("the launch of {} was interrupted", demangled(launch.function->name)));
-  if (!findings.empty() || report.launches == 1) write_report();
+  // A signal between two launches ends the program without a further report, so that this one must not be old.
+  constexpr std::chrono::milliseconds kReportInterval(200);
+  const bool is_old = std::chrono::steady_clock::now() - written_ > kReportInterval;
+  if (!findings.empty() || is_old || CaughtSignals::caught() != 0) write_report();
   // Now that the signal has its default action again, the program ends as it would without the emulator.
   if (const int signal = CaughtSignals::caught(); signal != 0) std::raise(signal);
   if (launch.starts_early) check_early_accesses(line, launch, std::move(early));
@@ -972,6 +1019,7 @@ void Machine::note_failure(std::string_view function, const ApiError& error) {
 
 void Machine::write_report() {
   if (settings.report_folder.empty()) return;
+  written_ = std::chrono::steady_clock::now();
   const std::string path = fmt::format("{}/{}.json", settings.report_folder, process_);
   {
     std::ofstream file(path + ".part");

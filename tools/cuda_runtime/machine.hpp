@@ -151,6 +151,7 @@ struct Node {
 
 struct Graph {
   std::vector<std::unique_ptr<Node>> nodes;
+  bool is_invalid = false;  // a call that is not allowed has ended its capture
 
   Node* add(Work work, CUgraphNodeType type, std::vector<Node*> dependencies);
   /// In an order that dependencies allow. @throws ApiError for a cycle
@@ -173,6 +174,7 @@ struct Stream {
   // While it is captured:
   std::shared_ptr<Graph> capture;
   bool captures_as_origin = false;
+  bool prohibits_unsafe_calls = false;  // cudaStreamCaptureModeGlobal
   std::uint64_t capture_id = 0;
   std::vector<Node*> tail;  // nodes that the next work depends on
   StreamClock clock;        // what happens before its next work
@@ -242,6 +244,11 @@ class Machine {
   void wait(Stream* stream, Event* event);
   void begin_capture(Stream* stream, std::shared_ptr<Graph> graph, std::vector<Node*> tail);
   std::shared_ptr<Graph> end_capture(Stream* stream);
+  /// Before work of the legacy stream, or a wait for it: a stream that is captured and waits for it must not exist.
+  void check_implicit_order();
+  /// Before a call that waits for the device or, with `in_global_mode` only, that may do so: if a stream is captured,
+  /// the capture becomes invalid. @throws ApiError CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+  void check_unsafe_call(bool in_global_mode);
 
   /// Runs the work or, if the stream is captured, adds it to the graph. Returns the node then.
   Node* enqueue(Stream* stream, Work work);
@@ -327,6 +334,8 @@ class Machine {
   /// Whether the results of the work depend only on memory that no host code writes, and it does nothing else.
   bool is_repeatable(const Work& work, const emulator::ByteRanges& accessed) const;
   void check_launch(const KernelLaunch& launch);
+  /// Whether all CTAs of the launch are resident at the same time.
+  bool fits(const KernelLaunch& launch);
   bool is_inside(const std::byte* address, std::size_t bytes) const;
   /// "the destination, 64 bytes at 0x1000, is not inside one allocation (0 bytes past the end of ...)"
   std::string why_outside(std::string_view what, const std::byte* address, std::size_t bytes) const;
@@ -358,6 +367,7 @@ class Machine {
   std::map<const void*, std::unique_ptr<ExecutableGraph>> executables_;
   std::uint64_t next_id_ = 3;
   std::int64_t process_ = 0;
+  std::chrono::steady_clock::time_point written_;  // when the report was written last
 
   friend class Module;
 };

@@ -24,6 +24,7 @@ json finding_json(const KernelFinding& found) {
              {"address", finding.address},
              {"notes", finding.notes},
              {"count", finding.count},
+             {"fatal", finding.is_fatal},
              {"ptx_line", finding.location.ptx_line},
              {"ptx", finding.location.ptx_text},
              {"frames", frames}};
@@ -46,6 +47,7 @@ KernelFinding finding_of(const json& value) {
   finding.address = value.at("address");
   finding.notes = value.at("notes").get<std::vector<std::string>>();
   finding.count = value.at("count");
+  finding.is_fatal = value.at("fatal");
   finding.location.ptx_line = value.at("ptx_line");
   finding.location.ptx_text = value.at("ptx");
   for (const json& frame : value.at("frames")) finding.location.source.push_back({frame.at(0), frame.at(1)});
@@ -76,6 +78,7 @@ std::string to_json(const Settings& settings) {
               {"multiprocessors", settings.multiprocessors},
               {"threads", settings.threads},
               {"check_global", settings.check_global},
+              {"cooperative", settings.cooperative},
               {"skips_repeats", settings.skips_repeats}}
       .dump();
 }
@@ -90,6 +93,7 @@ Settings parse_settings(const std::string& text) {
     settings.multiprocessors = value.at("multiprocessors");
     settings.threads = value.at("threads");
     settings.check_global = value.at("check_global");
+    settings.cooperative = value.at("cooperative");
     settings.skips_repeats = value.at("skips_repeats");
     return settings;
   });

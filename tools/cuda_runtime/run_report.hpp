@@ -22,6 +22,7 @@ struct Settings {
   int multiprocessors = 4;
   int threads = 1;             // host threads of a launch without global checks; 0: all
   bool check_global = true;    // races and uninitialised reads in global memory, and within warps
+  bool cooperative = false;    // all CTAs of a launch that fit are resident, and run in turn
   bool skips_repeats = false;  // leaves out work that would only compute again what is in memory: see RepeatedWork
 };
 

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "tools/cuda_runtime/machine.hpp"
+#include "tools/cuda_runtime/runtime_context.hpp"
 
 /// A function that programs see.
 #define TILEWRIGHT_EXPORT extern "C" __attribute__((visibility("default")))
@@ -18,12 +19,16 @@ extern thread_local cudaError_t last_error;
 /// The function of the driver API that the program has called, while it calls one of the runtime; otherwise null.
 extern thread_local const char* driver_function;
 
+/// What calls of this thread may do while streams are captured: see cudaThreadExchangeStreamCaptureMode().
+extern thread_local cudaStreamCaptureMode capture_mode;
+
 /// Calls f(machine), and returns its error code. `function` is the name of the function that the program has called,
 /// unless driver_function is.
 template <class F>
 cudaError_t call(F&& f, const char* function = __builtin_FUNCTION()) {
   Machine& machine = Machine::get();
   const std::scoped_lock lock(machine.mutex);
+  runtime_has_context = runtime_has_context || driver_function == nullptr;
   auto code = static_cast<cudaError_t>(machine.sticky);
   if (code == cudaSuccess) {
     try {

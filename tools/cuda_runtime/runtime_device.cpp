@@ -1,6 +1,7 @@
 // Devices, versions and errors of the CUDA runtime.
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "tilewright/arch/limits.hpp"
 #include "tools/cuda_runtime/device_attribute.hpp"
@@ -11,10 +12,22 @@ namespace tilewright::cuda_runtime {
 
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local const char* driver_function = nullptr;
+thread_local bool runtime_has_context = false;
 
 namespace {
 
 void require_device(int device) { require(device == 0, CUDA_ERROR_INVALID_DEVICE); }
+
+std::map<cudaLimit, std::size_t>& limits() {
+  static std::map<cudaLimit, std::size_t> all{{cudaLimitStackSize, std::size_t{1} << 20},
+                                              {cudaLimitPrintfFifoSize, std::size_t{1} << 20},
+                                              {cudaLimitMallocHeapSize, std::size_t{8} << 20},
+                                              {cudaLimitDevRuntimeSyncDepth, 2},
+                                              {cudaLimitDevRuntimePendingLaunchCount, 2048},
+                                              {cudaLimitMaxL2FetchGranularity, 64},
+                                              {cudaLimitPersistingL2CacheSize, 0}};
+  return all;
+}
 
 template <class T>
 cudaError_t store(T* to, T value) {
@@ -129,7 +142,10 @@ TILEWRIGHT_EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* 
 TILEWRIGHT_EXPORT cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return store(can, 0); }
 
 TILEWRIGHT_EXPORT cudaError_t cudaDeviceSynchronize() {
-  return call([](Machine& machine) { machine.wait_for_all(); });
+  return call([](Machine& machine) {
+    machine.check_unsafe_call(false);
+    machine.wait_for_all();
+  });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaDeviceReset() {
@@ -155,16 +171,19 @@ TILEWRIGHT_EXPORT cudaError_t cudaCtxResetPersistingL2Cache() {
   return call([](Machine&) {});
 }
 
-/// Limits have no effect: the emulator has its own.
-TILEWRIGHT_EXPORT cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) {
-  return call([](Machine&) {});
+/// Limits have no effect, as the emulator has its own; they can be read again.
+TILEWRIGHT_EXPORT cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  return call([&](Machine&) {
+    require(limits().contains(limit));
+    limits()[limit] = value;
+  });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
-  const std::size_t bytes = limit == cudaLimitStackSize        ? std::size_t{1} << 20
-                            : limit == cudaLimitPrintfFifoSize ? std::size_t{1} << 20
-                            : limit == cudaLimitMallocHeapSize ? std::size_t{8} << 20
-                                                               : 0;
-  return store(value, bytes);
+  return call([&](Machine&) {
+    const auto found = limits().find(limit);
+    require(value != nullptr && found != limits().end());
+    *value = found->second;
+  });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaDriverGetVersion(int* version) { return store(version, CUDART_VERSION); }

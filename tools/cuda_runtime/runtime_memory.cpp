@@ -77,6 +77,7 @@ cudaError_t copy_and_wait(auto&& make, const char* function = __builtin_FUNCTION
 cudaError_t allocate(void** pointer, std::size_t bytes, MemoryKind kind, const char* function = __builtin_FUNCTION()) {
   return call(
       [&](Machine& machine) {
+        if (capture_mode == cudaStreamCaptureModeGlobal) machine.check_unsafe_call(true);
         require(pointer != nullptr);
         *pointer = bytes == 0 ? nullptr : reinterpret_cast<void*>(machine.allocate(bytes, kind));
       },
@@ -103,6 +104,11 @@ void allocate_from(Machine& machine, Pool& pool, void** pointer, std::size_t byt
   pool.high_water = std::max(pool.high_water, pool.used);
   *pointer = reinterpret_cast<void*>(address);
 }
+
+/// The pool of cudaDeviceSetMemPool(); null: the default pool.
+Pool* chosen_pool = nullptr;
+
+Pool& current_pool(Machine& machine) { return chosen_pool == nullptr ? machine.default_pool : *chosen_pool; }
 
 Pool& pool_of(Machine& machine, cudaMemPool_t handle) {
   auto* const pool = reinterpret_cast<Pool*>(handle);
@@ -217,6 +223,16 @@ TILEWRIGHT_EXPORT cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* at
 TILEWRIGHT_EXPORT cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation) {
   return call([](Machine&) {});
 }
+/// As hints have no effect, no memory is read-mostly, and none has a preferred or last location.
+TILEWRIGHT_EXPORT cudaError_t cudaMemRangeGetAttribute(void* data, size_t bytes, cudaMemRangeAttribute attribute,
+                                                       const void* pointer, size_t count) {
+  return call([&](Machine& machine) {
+    require(data != nullptr && bytes != 0 && bytes % sizeof(int) == 0);
+    require(machine.memory()->find(address_of(pointer), count).has_value());
+    const int value = attribute == cudaMemRangeAttributeReadMostly ? 0 : cudaInvalidDeviceId;
+    for (std::size_t i = 0; i < bytes; i += sizeof(int)) std::memcpy(static_cast<char*>(data) + i, &value, sizeof(int));
+  });
+}
 TILEWRIGHT_EXPORT cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocation, unsigned,
                                                    cudaStream_t stream) {
   return call([&](Machine& machine) {
@@ -234,6 +250,17 @@ TILEWRIGHT_EXPORT cudaError_t cudaMemcpy(void* to, const void* from, size_t byte
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                               cudaStream_t stream) {
   return enqueue(stream, [&](Machine&) { return linear(to, from, bytes, kind); });
+}
+
+/// The copies are in the stream's order, which is one of those that the function allows.
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* bytes,
+                                                   size_t count, cudaMemcpyAttributes*, size_t*, size_t,
+                                                   cudaStream_t stream) {
+  return call([&](Machine& machine) {
+    require(to != nullptr && from != nullptr && bytes != nullptr);
+    for (std::size_t i = 0; i < count; ++i)
+      machine.enqueue(machine.stream(stream), linear(to[i], from[i], bytes[i], cudaMemcpyDefault));
+  });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) {
@@ -347,7 +374,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExt
 // Pools --------------------------------------------------------------------------------------------------------------
 
 TILEWRIGHT_EXPORT cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
-  return call([&](Machine& machine) { allocate_from(machine, machine.default_pool, pointer, bytes, stream); });
+  return call([&](Machine& machine) { allocate_from(machine, current_pool(machine), pointer, bytes, stream); });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t pool,
@@ -382,6 +409,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaMemPoolDestroy(cudaMemPool_t handle) {
     require(&pool != &machine.default_pool);
     std::erase_if(machine.pooled, [&](const auto& each) { return each.second == &pool; });
     machine.pools.erase(&pool);
+    if (chosen_pool == &pool) chosen_pool = nullptr;
     delete &pool;
   });
 }
@@ -393,8 +421,18 @@ TILEWRIGHT_EXPORT cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, i
   });
 }
 
-TILEWRIGHT_EXPORT cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
-  return cudaDeviceGetDefaultMemPool(pool, device);
+TILEWRIGHT_EXPORT cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int) {
+  return call([&](Machine& machine) {
+    require(pool != nullptr);
+    *pool = reinterpret_cast<cudaMemPool_t>(&current_pool(machine));
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
+  return call([&](Machine& machine) {
+    require(device == 0, CUDA_ERROR_INVALID_DEVICE);
+    chosen_pool = &pool_of(machine, pool);
+  });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
@@ -403,6 +441,15 @@ TILEWRIGHT_EXPORT cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc*, size_t) {
   return call([&](Machine& machine) { pool_of(machine, pool); });
+}
+
+/// Memory is accessible from the only device.
+TILEWRIGHT_EXPORT cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool, cudaMemLocation*) {
+  return call([&](Machine& machine) {
+    require(flags != nullptr);
+    pool_of(machine, pool);
+    *flags = cudaMemAccessFlagsProtReadWrite;
+  });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {

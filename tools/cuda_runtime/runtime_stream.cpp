@@ -12,7 +12,14 @@ namespace {
 /// The values that cudaStreamSetAttribute() has set, by the stream's id and the attribute.
 std::map<std::pair<std::uint64_t, int>, cudaLaunchAttributeValue> attributes;
 
+cudaStreamCaptureStatus status_of(const Stream& stream) {
+  if (!stream.capture) return cudaStreamCaptureStatusNone;
+  return stream.capture->is_invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
+}
+
 }  // namespace
+
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 
 TILEWRIGHT_EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   return call([&](Machine& machine) {
@@ -32,7 +39,10 @@ TILEWRIGHT_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 TILEWRIGHT_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return call([&](Machine& machine) {
     Stream* const on = machine.stream(stream);
-    require(!on->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    if (on->capture) {
+      on->capture->is_invalid = true;
+      fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
     machine.wait_for(on);
   });
 }
@@ -126,8 +136,12 @@ TILEWRIGHT_EXPORT cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEven
 
 // Capture ------------------------------------------------------------------------------------------------------------
 
-TILEWRIGHT_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  return call([&](Machine& machine) { machine.begin_capture(machine.stream(stream), std::make_shared<Graph>(), {}); });
+TILEWRIGHT_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  return call([&](Machine& machine) {
+    Stream* const on = machine.stream(stream);
+    machine.begin_capture(on, std::make_shared<Graph>(), {});
+    on->prohibits_unsafe_calls = mode == cudaStreamCaptureModeGlobal;
+  });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
@@ -152,7 +166,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGrap
 TILEWRIGHT_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   return call([&](Machine& machine) {
     require(status != nullptr);
-    *status = machine.stream(stream)->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    *status = status_of(*machine.stream(stream));
   });
 }
 
@@ -163,7 +177,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cuda
   return call([&](Machine& machine) {
     require(status != nullptr);
     Stream* const on = machine.stream(stream);
-    *status = on->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    *status = status_of(*on);
     if (!on->capture) return;
     if (id != nullptr) *id = on->capture_id;
     if (graph != nullptr) *graph = machine.keep(on->capture);
@@ -186,9 +200,8 @@ TILEWRIGHT_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t s
 
 TILEWRIGHT_EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return call([&](Machine&) {
-    thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
     require(mode != nullptr);
-    std::swap(*mode, current);
+    std::swap(*mode, capture_mode);
   });
 }
 

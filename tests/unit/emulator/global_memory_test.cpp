@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace tilewright::emulator {
 namespace {
 
@@ -29,6 +31,19 @@ TEST(GlobalMemory, ForgetsFreedAllocationsWhoseMemoryIsUsedAgain) {
   memory.deallocate(first);
   EXPECT_EQ(describe(memory, first).find("freed"), std::string::npos) << describe(memory, first);
   for (int i = 0; i < 1000; ++i) memory.deallocate(memory.allocate(64));
+}
+
+TEST(GlobalMemory, AnIndexThatIsOffByAWholeArrayIsInNoAllocation) {
+  GlobalMemory memory(1 << 30);
+  std::vector<std::uint64_t> arrays(4);
+  for (const std::size_t bytes : {std::size_t{4096}, std::size_t{100'000}}) {
+    for (std::uint64_t& array : arrays) array = memory.allocate(bytes);
+    for (const std::uint64_t array : arrays) {
+      EXPECT_FALSE(memory.find(array + bytes, bytes));
+      EXPECT_FALSE(memory.find(array + 2 * bytes - 1, 1));
+      EXPECT_FALSE(memory.find(array - bytes, bytes));
+    }
+  }
 }
 
 TEST(GlobalMemory, NamesMemoryOfTheHost) {

@@ -119,9 +119,10 @@ struct OfHalves {
   }
 };
 
-/// One lane's atomic operation on host memory. `is_global`: not in shared memory. Returns the old value.
+/// One lane's atomic operation on host memory. `is_global`: not in shared memory. Returns the old value, and sets
+/// `changes` if the new one differs.
 template <class T, class Op>
-T update(std::byte* at, bool is_global, T operand, T other) {
+T update(std::byte* at, bool is_global, T operand, T other, bool& changes) {
   using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
   std::atomic_ref<Bits> memory(*reinterpret_cast<Bits*>(at));
@@ -137,9 +138,23 @@ T update(std::byte* at, bool is_global, T operand, T other) {
     }
     return static_cast<T>(Op()(std::bit_cast<T>(old), operand, other));
   };
-  while (!memory.compare_exchange_weak(old, std::bit_cast<Bits>(result()))) {
-  }
+  Bits updated;
+  do {
+    updated = std::bit_cast<Bits>(result());
+  } while (!memory.compare_exchange_weak(old, updated));
+  changes |= updated != old;
   return std::bit_cast<T>(old);
+}
+
+/// An atomic that leaves global memory as it is may be a poll, such as atomicAdd(p, 0) or a compare-and-swap that
+/// fails. Others are events that threads may wait for.
+void note_atomic(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& at, bool changes) {
+  const Mask global = lanes & ~at.shared;
+  if (changes || global == 0) {
+    warp.cta().cluster().note_event();
+  } else {
+    warp.note_global_poll(in, global, at.address[std::countr_zero(global)]);
+  }
 }
 
 /// Operands: d, address, b, c; c is b for operations with one source. element_bytes: bit 0
@@ -154,7 +169,7 @@ void execute_atomic(Warp& warp, const Instruction& in, Mask lanes) {
   const std::size_t elements = in.elements;
   resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(T) * elements,
           kReads ? AccessKind::strong_update : AccessKind::strong_write, at);
-  warp.cta().cluster().note_event();
+  bool changes = false;
   for (std::size_t i = 0; i < elements; ++i) {
     T* const d = warp.reg<T>(in.op[i]);
     const T* const b = warp.reg<T>(in.op[elements + 1 + i]);
@@ -162,9 +177,10 @@ void execute_atomic(Warp& warp, const Instruction& in, Mask lanes) {
     for (Mask left = lanes; left != 0; left &= left - 1) {
       const int l = std::countr_zero(left);
       // Addresses in shared memory, without the window of the generic space, have at most 32 bits.
-      d[l] = update<T, Op>(at.at[l] + i * sizeof(T), at.address[l] >> 32 != 0, b[l], c[l]);
+      d[l] = update<T, Op>(at.at[l] + i * sizeof(T), at.address[l] >> 32 != 0, b[l], c[l], changes);
     }
   }
+  note_atomic(warp, in, lanes, at, changes);
 }
 
 /// atom.b128: cas and exch. Operands: d, address, b, c; c is b for exch.
@@ -177,21 +193,23 @@ void execute_atomic_quadword(Warp& warp, const Instruction& in, Mask lanes) {
   at.scope = static_cast<MemoryScope>(in.element_bytes >> 1);
   resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(Quadword),
           kCompares ? AccessKind::strong_update : AccessKind::strong_write, at);
-  warp.cta().cluster().note_event();
+  bool changes = false;
   auto* const d = warp.reg<Quadword>(in.op[0]);
   const auto* const b = warp.reg<Quadword>(in.op[2]);
   const auto* const c = warp.reg<Quadword>(in.op[3]);
   const std::lock_guard lock(mutex);
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const int l = std::countr_zero(lanes);
+  for (Mask left = lanes; left != 0; left &= left - 1) {
+    const int l = std::countr_zero(left);
     const Quadword expected = b[l], desired = c[l];
     Quadword old;
     std::memcpy(&old, at.at[l], sizeof(old));
     if (!kCompares || (old.low == expected.low && old.high == expected.high)) {
       std::memcpy(at.at[l], &desired, sizeof(desired));
+      changes |= old.low != desired.low || old.high != desired.high;
     }
     d[l] = old;
   }
+  note_atomic(warp, in, lanes, at, changes);
 }
 
 enum class Operation : std::uint8_t { bitwise_and, bitwise_or, bitwise_xor, exch, cas, add, inc, dec, min, max };

@@ -57,13 +57,29 @@ class CompletedPhases {
 /// The opaque state that an arrival returns: the phase it belongs to, and the pending count before it.
 std::uint64_t state_of(const Mbarrier& barrier) { return (std::uint64_t{barrier.pending} << 32) | barrier.phase; }
 
-/// Operands: address, count.
+/// Operands: address, count. Lanes that initialise the same mbarrier with the same count write the same bytes at the
+/// same time, which is a warning: ThunderKittens does so with all lanes of a warp.
 void execute_init(Warp& warp, const Instruction& in, Mask lanes) {
+  struct Initialised {
+    SharedLocation location;
+    std::uint32_t count = 0;
+  };
+  std::array<Initialised, kWarpSize> initialised;
+  std::size_t size = 0;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const SharedLocation location = resolve_shared_location(warp, in, lane, 0, kMbarrierSize, "mbarrier.init");
     const std::uint32_t count = warp.reg<std::uint32_t>(in.op[1])[lane];
-    init_mbarrier(warp, in, lane, location, count);
+    const auto end = initialised.begin() + static_cast<std::ptrdiff_t>(size);
+    const bool is_repeated = std::any_of(initialised.begin(), end, [&](const Initialised& other) {
+      return other.location.cta == location.cta && other.location.address == location.address && other.count == count;
+    });
+    if (is_repeated) {
+      warn_of_repeated_init(warp, in, lane, location);
+    } else {
+      init_mbarrier(warp, in, lane, location, count);
+      initialised[size++] = {location, count};
+    }
   }
 }
 

@@ -57,6 +57,14 @@ void init_mbarrier(Warp& warp, const Instruction& in, int lane, const SharedLoca
   warp.cta().cluster().note_event();
 }
 
+void warn_of_repeated_init(Warp& warp, const Instruction& in, int lane, const SharedLocation& location) {
+  warp.report(Severity::warning, FindingKind::mbarrier_misuse, in, lane, location.address, [&] {
+    return fmt::format(
+        "{}: several threads of the warp initialise it with the same count in one instruction; one thread should do so",
+        name_of(location));
+  });
+}
+
 MbarrierObject find_mbarrier(Warp& warp, const Instruction& in, int lane, std::size_t which) {
   return find_mbarrier(warp, in, lane,
                        resolve_shared_location(warp, in, lane, which, kMbarrierSize, "mbarrier access"));

@@ -17,6 +17,8 @@ struct MbarrierObject {
 
 /// @throws EmulationFinding: mbarrier_misuse when the count is out of range or the mbarrier is live, and as for a write
 void init_mbarrier(Warp& warp, const Instruction& in, int lane, const SharedLocation& location, std::uint32_t count);
+/// Reports an init that another lane of the warp makes in the same instruction.
+void warn_of_repeated_init(Warp& warp, const Instruction& in, int lane, const SharedLocation& location);
 
 /// The mbarrier at in.address[which] of one lane.
 /// @throws EmulationFinding: mbarrier_misuse when there is none, or no barrier orders its init before this use

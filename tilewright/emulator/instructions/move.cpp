@@ -44,10 +44,12 @@ void execute_unpack(Warp& warp, const Instruction& in, Mask lanes) {
 template <class T>
 void execute_clock(Warp& warp, const Instruction& in, Mask lanes) {
   T* const d = warp.reg<T>(in.op[0]);
-  // %globaltimer is the host's clock in nanoseconds.
-  const auto now = in.mode == 0 ? warp.read_clock(in)
-                                : static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
-                                                             std::chrono::nanoseconds(1));
+  // %clock counts the instructions of the warp. %globaltimer is the host's clock in nanoseconds.
+  const auto host = [] {
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                                      std::chrono::nanoseconds(1));
+  };
+  const std::uint64_t now = warp.read_clock(in, in.mode == 0 ? warp.steps() : host());
   each_lane(lanes, [=](int l) { d[l] = static_cast<T>(in.mode == 2 ? now >> 32 : now); });
 }
 

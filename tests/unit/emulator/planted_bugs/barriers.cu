@@ -95,13 +95,26 @@ KERNEL(an_endless_loop) {
 }
 
 // <<<2, 32>>>: deadlock in thread 0
-KERNEL(a_wait_for_a_cta_that_does_not_run) {
+KERNEL(a_wait_for_a_flag_that_no_cta_sets) {
   if (blockIdx.x == 0) {
     while (*(volatile int*)n == 0) {  // BUG
     }
   } else {
-    atomicExch(n, 1);
+    atomicExch(n + 1, 1);
   }
+}
+
+// <<<4, 32>>>: deadlock in thread 0
+KERNEL(a_barrier_of_the_grid_that_counts_one_cta_too_many) {
+  const int t = threadIdx.x;
+  __syncthreads();
+  if (t == 0) {
+    atomicAdd(n, 1);
+    while (atomicAdd(n, 0) < 5) {  // BUG
+    }
+  }
+  __syncthreads();
+  out[t] = 1;
 }
 
 // <<<1, 64>>>: trap in thread 40
@@ -120,6 +133,36 @@ KERNEL(an_mbarrier_that_counts_one_thread_too_many) {
   arrive(&b);
   wait_for(&b, 0);  // BUG
   out[t] = 1;
+}
+
+// <<<1, 64>>>: warning mbarrier_misuse in thread 1
+KERNEL(an_mbarrier_that_all_lanes_of_a_warp_initialise) {
+  const int t = threadIdx.x;
+  __shared__ unsigned long long b;
+  if (t < 32) asm volatile("mbarrier.init.shared.b64 [%0], 64;" ::"r"(shared(&b)) : "memory");  // BUG
+  __syncthreads();
+  arrive(&b);
+  wait_for(&b, 0);
+  out[t] = x[t];
+}
+
+// <<<1, 32>>>: mbarrier_misuse in thread 1
+KERNEL(an_mbarrier_that_lanes_initialise_with_different_counts) {
+  const int t = threadIdx.x;
+  __shared__ unsigned long long b;
+  if (t < 2) asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared(&b)), "r"(t + 1) : "memory");  // BUG
+  __syncthreads();
+  out[t] = x[t];
+}
+
+// <<<1, 32>>>: mbarrier_misuse in thread 0
+KERNEL(an_mbarrier_that_is_initialised_twice) {
+  const int t = threadIdx.x;
+  __shared__ unsigned long long b;
+  for (int i = 0; i < 2; ++i) {
+    if (t == 0) init_barrier_without_fence(&b, 32);  // BUG
+  }
+  out[t] = x[t];
 }
 
 // <<<1, 64>>>: mbarrier_misuse in thread 32

@@ -27,6 +27,51 @@ KERNEL(the_last_cta_sums_the_others_results) {
   }
 }
 
+// <<<8, 64>>>
+KERNEL(a_barrier_of_the_grid_in_an_ordinary_launch) {
+  const int t = threadIdx.x;
+  if (t == 32) out[blockIdx.x] = 1;
+  __syncthreads();
+  if (t == 0) {
+    __threadfence();
+    atomicAdd(n, 1);
+    while (*(volatile int*)n < gridDim.x) {
+    }
+    __threadfence();
+  }
+  __syncthreads();
+  if (t == 0) out[blockIdx.x + 16] = out[(blockIdx.x + 1) % gridDim.x];
+}
+
+// <<<3, 32>>>
+KERNEL(a_cta_waits_for_a_later_one_by_compare_and_swap) {
+  const int t = threadIdx.x;
+  if (t != 0) return;
+  if (blockIdx.x != 2) {
+    int polls = 0;
+    while (atomicCAS(n + blockIdx.x, 1, 2) != 1) ++polls;
+    __threadfence();
+    out[blockIdx.x] = out[100] + (polls < 0);
+  } else {
+    out[100] = 5;
+    __threadfence();
+    atomicExch(n, 1);
+    atomicExch(n + 1, 1);
+  }
+}
+
+// <<<2, 32>>>
+KERNEL(ctas_take_turns_many_times) {
+  const int t = threadIdx.x;
+  if (t != 0) return;
+  for (int i = 0; i < 100; ++i) {
+    while (*(volatile int*)n != 2 * i + blockIdx.x) {
+    }
+    __threadfence();
+    *(volatile int*)n = 2 * i + blockIdx.x + 1;
+  }
+}
+
 // <<<1, 64>>>
 KERNEL(a_histogram_by_shared_atomics) {
   const int t = threadIdx.x;
