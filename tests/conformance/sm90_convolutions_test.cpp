@@ -5,6 +5,7 @@
 
 #include "tests/conformance/convolutions.hpp"
 #include "tests/conformance/sm90_design_case.hpp"
+#include "tilewright/op/tap_columns.hpp"
 
 namespace tilewright::conformance {
 namespace {
@@ -116,23 +117,8 @@ TEST_P(Sm90Convolutions, SharePixelsAmongTaps) {
 }
 
 // The columns of a filter gradient are padded, and the taps of a row of the window are columns of a tile that read the
-// same pixels. D is stored tap by tap.
+// same pixels. D is stored tap by tap, by plain stores of vectors or by those of split-K.
 TEST_P(Sm90Convolutions, PadColumnsAndSharePixelsAmongThem) {
-  const auto kernels_with_tap_columns = [&](const op::Problem& problem) {
-    return first_kernels(problem, [](const registry::KernelMetadata& metadata) {
-      if (metadata.family != "sm90_gemm") return std::string();
-      const op::TensorSignature& pixels = metadata.operands().b;
-      const auto& design = std::get<plan::Sm90GemmDesign>(metadata.design);
-      if (pixels.shared_taps == 0 && !pixels.has_padded_taps) return std::string();
-      return fmt::format("{} taps, {} padded to rows of {}, {} split_k, {} along n", pixels.shared_taps,
-                         pixels.has_padded_taps, pixels.tap_row, design.split_k > 1,
-                         pixels.shared_taps == 0 ? 0 : design.tile.n);
-    });
-  };
-  struct Case {
-    Shape shape;
-    std::size_t sharing, padded;  // how many of the kernels share pixels, and have padded columns
-  };
   const Shape square{.n = 4, .h = 9, .w = 7, .c = 64, .k = 64, .r = 3, .s = 3, .padding = 1};
   const Shape wide{.n = 2, .h = 5, .w = 40, .c = 128, .k = 136, .r = 2, .s = 5, .padding = 3};
   const Shape dilated{.n = 2, .h = 12, .w = 13, .c = 64, .k = 192, .r = 1, .s = 2, .padding = 2, .dilation = 3};
@@ -140,29 +126,28 @@ TEST_P(Sm90Convolutions, PadColumnsAndSharePixelsAmongThem) {
   const Shape narrow{.n = 1, .h = 33, .w = 5, .c = 24, .k = 64, .r = 2, .s = 7, .padding = 3};  // beyond the filter
   const Shape column{.n = 3, .h = 9, .w = 5, .c = 64, .k = 72, .r = 5, .s = 1, .padding = 2};
   const Shape strided{.n = 2, .h = 11, .w = 18, .c = 72, .k = 24, .r = 3, .s = 4, .padding = 2, .stride = 2};
-  for (const auto& [shape, sharing, padding] : {Case{square, 2, 0},
-                                                {wide, 1, 0},
-                                                {dilated, 2, 0},
-                                                {padded, 2, 2},
-                                                {narrow, 1, 1},
-                                                {column, 1, 0},
-                                                {strided, 0, 2}}) {
-    for (const op::ConvMode mode : {op::ConvMode::cross_correlation, op::ConvMode::convolution}) {
-      for (const DType type : {DType::f16, DType::bf16}) {
-        op::Conv2d conv = tensor_core_convolution(ConvPass::wgrad, shape, type);
-        conv.mode = mode;
-        conv.c = {};
-        conv.beta = 0;
-        SCOPED_TRACE(op::to_string(conv));
-        GuardedConvolution guarded(engine().device(), conv);
-        const std::vector<registry::KernelPtr> all = kernels_with_tap_columns(guarded.on_device());
-        const auto count = [&](const auto& has) {
-          return static_cast<std::size_t>(std::ranges::count_if(
-              all, [&](const registry::KernelPtr& kernel) { return has(kernel->metadata().operands().b); }));
-        };
-        EXPECT_GE(count([](const op::TensorSignature& b) { return b.shared_taps > 0; }), sharing);
-        EXPECT_GE(count([](const op::TensorSignature& b) { return b.has_padded_taps; }), padding);
-        for (const registry::KernelPtr& kernel : all) expect_exact_in_two_runs_of(kernel, guarded);
+  for (const Shape& shape : {square, wide, dilated, padded, narrow, column, strided}) {
+    for (const auto& [mode, type] :
+         {std::pair{op::ConvMode::cross_correlation, DType::f16}, {op::ConvMode::convolution, DType::bf16}}) {
+      op::Conv2d conv = tensor_core_convolution(ConvPass::wgrad, shape, type);
+      conv.mode = mode;
+      conv.c = {};
+      conv.beta = 0;
+      SCOPED_TRACE(op::to_string(conv));
+      GuardedConvolution guarded(engine().device(), conv);
+      for (const int row : {16, 32, 64}) {  // channels of a tap
+        const bool is_padded = shape.c % row != 0, shares = shape.stride == 1;
+        const int taps = shares ? static_cast<int>(shape.s == 1 ? shape.r : shape.s) : 1;
+        if (taps * row > 256 || (!is_padded && !shares)) continue;
+        op::GemmView view = op::view(guarded.on_device());
+        if (is_padded) view = op::with_padded_columns(std::move(view), row);
+        if (shares) view = op::with_shared_columns(std::move(view));
+        for (const auto& [rows, cluster_n, split_k] : {std::tuple{64, 1, 1}, {128, 2, 2}}) {
+          plan::Sm90GemmDesign design = plan::sm90_design({{rows, taps * row, 64}, 3, {rows / 16, 1}}, {1, cluster_n});
+          design.split_k = split_k;
+          SCOPED_TRACE(plan::to_string(plan::Design{design}));
+          expect_exact_in_two_runs_of(engine().make_kernel(op::describe(view), design), guarded);
+        }
       }
     }
   }
