@@ -37,8 +37,9 @@ def traced(program):
 def accepted(tilewright, epilogue):
     """Whether the epilogue language accepts the text, and if not, the reason."""
     scalars = [f"{each.label}={each.value}" for each in epilogue.scalars if each.label not in ("alpha", "beta")]
+    beta = ("--beta", 1) if any(each.label == "beta" for each in epilogue.scalars) else ()
     finished = tilewright(
-        "emit", "--device", "emulator:sm_80", "--m", M, "--n", N, "--k", 8, "--dtype", "f32", "--beta", 1,
+        "emit", "--device", "emulator:sm_80", "--m", M, "--n", N, "--k", 8, "--dtype", "f32", *beta,
         "--epilogue", epilogue.text, *(option for each in scalars for option in ("--epilogue-scalar", each)),
     )  # fmt: skip
     return finished.returncode == 0 or finished.stderr

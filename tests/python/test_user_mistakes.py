@@ -775,8 +775,8 @@ MISTAKES: dict[str, Case] = {
     ),
     "a symbol that C++ has changed": (
         lambda: run_own("__global__ void mine(const float* a, const float* b, float* out) {}"),
-        (tilewright.EmulationError, tilewright.DriverError),
-        'the PTX has no kernel mine; it has _Z4minePKfS0_Pf. .* extern "C"|NOT_FOUND',
+        tilewright.CompileError,
+        'the source must define the kernel extern "C" mine, but the module has the kernels _Z4minePKfS0_Pf',
     ),
     "generate_kernels returns nothing": (
         lambda: run_own("", generates=lambda *_: None),

@@ -323,6 +323,7 @@ TEST(Sm90Cost, OperandsThatStayAreLoadedOnce) {
   EXPECT_EQ(input_of(640, 6, {8, false}).parts_of_b, 0) << "groups of four of five columns";
   EXPECT_EQ(input_of(640, 6, {1, false}).parts_of_b, 5) << "one column after the other";
   EXPECT_EQ(input_of(128, 6, {8, true}).parts_of_a, 0);
+  EXPECT_EQ(input_of(0, 6, {8, false}).parts_of_b, 0) << "no tiles";
   EXPECT_LT(estimate_of(input_of(128, 6, {8, true})), estimate_of(input_of(128, 5, {8, true})));
   const op::Gemm tall = problem_of(describe_f16(), 300000, 64, 192);
   const Sm90GemmDesign design = designs_of(tall).front();

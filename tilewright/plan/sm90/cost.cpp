@@ -398,7 +398,7 @@ void set_kept_parts(const arch::ArchLimits& limits, const Raster& raster, Sm90Co
   if (steps == 0 || input.stages % steps != 0) return;
   const std::int64_t ctas = arch::resident_clusters(limits, input.cluster_m * input.cluster_n);
   const auto parts = [&](std::int64_t tiles, bool are_grouped) -> std::int64_t {
-    if (tiles == 1) return 1;
+    if (tiles <= 1) return tiles;
     if (!are_grouped) return 0;
     if (raster.width == 1) return tiles;  // all tiles of a part come before those of the next
     constexpr int kFew = 6, kNarrow = 4;  // groups of 8 are narrower if there are few tiles; see scheduler/raster.cuh
