@@ -111,7 +111,7 @@ std::vector<FlatDesign> stem_conv_designs(const op::GemmView& view, const op::Ge
   if (!check_signature(signature) || view.a.access != op::OperandAccess::im2col) return {};
   const op::Im2col& im2col = view.a.im2col;
   const std::int64_t row_k = row_k_of(im2col), step = step_of(im2col);
-  if (!has_code(im2col, kMaxGroups * kGroup / row_k)) return {};
+  if (row_k == 0 || !has_code(im2col, kMaxGroups * kGroup / row_k)) return {};
   const int filters = round_up(static_cast<int>(std::min<std::int64_t>(view.n(), kMaxFilters)), kColumns);
   std::vector<FlatDesign> designs;
   const auto add = [&](int positions, int warps) {
