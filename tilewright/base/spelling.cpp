@@ -13,8 +13,9 @@ constexpr std::size_t kLongest = 80;  // longer words are not compared
 
 char lower(char letter) { return static_cast<char>(std::tolower(static_cast<unsigned char>(letter))); }
 
-/// The number of insertions, deletions, replacements and swaps of adjacent letters (the optimal string alignment).
-std::size_t distance(std::string_view x, std::string_view y) {
+}  // namespace
+
+std::size_t edits(std::string_view x, std::string_view y) {
   std::vector<std::size_t> before(y.size() + 1), last(y.size() + 1), row(y.size() + 1);
   for (std::size_t j = 0; j <= y.size(); ++j) last[j] = j;
   for (std::size_t i = 1; i <= x.size(); ++i) {
@@ -31,18 +32,16 @@ std::size_t distance(std::string_view x, std::string_view y) {
   return last[y.size()];
 }
 
-}  // namespace
-
 std::string closest(std::string_view word, std::span<const std::string> known) {
   if (word.empty() || word.size() > kLongest) return {};
   std::size_t least = std::max<std::size_t>(word.size() > 2 ? 2 : 1, word.size() / 3) + 1;
   const std::string* found = nullptr;
   for (const std::string& each : known) {
     if (each.size() > kLongest) continue;
-    const std::size_t edits = distance(word, each);
+    const std::size_t count = edits(word, each);
     // Two words of which nothing is the same are not alike, however short they are.
-    if (edits >= least || edits >= std::max(word.size(), each.size())) continue;
-    least = edits;
+    if (count >= least || count >= std::max(word.size(), each.size())) continue;
+    least = count;
     found = &each;
   }
   return found == nullptr ? std::string() : *found;

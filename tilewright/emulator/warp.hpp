@@ -94,8 +94,9 @@ class Warp {
   State run(std::uint32_t budget);
   /// Number of instructions executed.
   std::uint64_t steps() const { return steps_; }
-  /// What a clock shows that has counted to `now`: the warp skips more and more time while it waits in a loop that
-  /// reads the clock. After hours, the clock stands still, so that a wait without an end is seen to change nothing.
+  /// Returns the time that `instruction` reads from a clock that has counted to `now`. A warp that waits in a loop
+  /// which reads the clock skips more and more time. After hours the clock stands still, so that the emulator sees that
+  /// a wait without an end changes nothing.
   std::uint64_t read_clock(const Instruction& instruction, std::uint64_t now);
 
   template <class T>

@@ -62,7 +62,7 @@ struct Options {
   std::uint64_t emulator_steps_per_cta = emulator::kDefaultStepsPerCta;  // limit per CTA and launch; 0: none
   bool emulator_checks_global = false;                                   // emulator::EmulatorOptions::check_global
   double emulator_progress_seconds = 0;                                  // emulator::EmulatorOptions::progress_seconds
-  // Of the memory pool of a GPU. The emulator has no pool.
+  // Sizes of the memory pool of a GPU. The emulator has no pool, and ignores them.
   std::int64_t pool_initial_bytes = 0;
   std::int64_t pool_maximum_bytes = 0;  // 0: all memory of the device
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -13,6 +12,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/base/spelling.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/kernels/list.hpp"
 
@@ -213,7 +213,7 @@ std::vector<std::string> distinct_reasons(const std::vector<registry::RefusedKer
   return texts;
 }
 
-/// The refusals without those of kernels of other operations, if there are others. An operation that is no GEMM is
+/// The refusals without those of kernels of other operations. An operation that is no GEMM is
 /// computed by the shipped family of its name, if by any, so that what the other shipped families need is not relevant.
 std::vector<registry::RefusedKernel> relevant_refusals(const op::Problem& problem,
                                                        std::vector<registry::RefusedKernel> refused) {
@@ -231,22 +231,6 @@ std::vector<registry::RefusedKernel> relevant_refusals(const op::Problem& proble
 /// " that is deterministic", or nothing if no promise is required.
 std::string promises_text(const Explanation& explanation) {
   return explanation.required.any() ? fmt::format(" that is {}", to_string(explanation.required)) : "";
-}
-
-/// The Levenshtein distance.
-std::size_t edit_distance(std::string_view x, std::string_view y) {
-  std::vector<std::size_t> row(y.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= x.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= y.size(); ++j) {
-      const std::size_t replace = diagonal + (x[i - 1] == y[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
-    }
-  }
-  return row.back();
 }
 
 }  // namespace
@@ -273,7 +257,7 @@ void throw_unknown_name(const op::Problem& problem, const std::string& name, con
   const std::string wanted = printable(name);
   std::vector<std::pair<std::size_t, std::string>> names;
   for (const RankedKernel& ranked : explanation.kernels)
-    names.emplace_back(edit_distance(wanted, ranked.kernel->name()), ranked.kernel->name());
+    names.emplace_back(edits(wanted, ranked.kernel->name()), ranked.kernel->name());
   std::ranges::stable_sort(names, {}, &std::pair<std::size_t, std::string>::first);
   names.resize(std::min(names.size(), kNearNames));
   throw InvalidArgument(fmt::format("no kernel for this problem is named '{}'; the nearest names are {}", wanted,

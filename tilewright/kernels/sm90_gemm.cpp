@@ -28,7 +28,7 @@ struct Sm90GemmFamily {
   }
   /// Views whose taps are padded, with which TMA loads longer rows, and views whose taps share pixels.
   static std::vector<op::GemmView> other_views(const op::GemmView& view) {
-    const bool are_columns = op::has_tap_columns(view);
+    const bool are_columns = op::can_pad_columns(view);
     std::vector<op::GemmView> views;
     for (const std::int64_t row : plan::padded_tap_rows(view))
       views.push_back(are_columns ? op::with_padded_columns(view, row) : op::with_padded_taps(view, row));

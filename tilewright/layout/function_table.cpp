@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <utility>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/spelling.hpp"
 #include "tilewright/base/text.hpp"
 
 namespace tilewright::layout {
@@ -31,26 +31,12 @@ std::string parameter_list(const std::vector<const Overload*>& overloads) {
   return fmt::format("({}{})", fmt::join(places, ", "), repeats ? ", ..." : "");
 }
 
-// Levenshtein distance.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = std::exchange(row[j + 1], std::min({changed, row[j] + 1, row[j + 1] + 1}));
-    }
-  }
-  return row.back();
-}
-
 // Function names similar to `name`: by edit distance, or by a word in common.
 std::vector<std::string_view> near_names(std::string_view name) {
   std::vector<std::pair<std::size_t, std::string_view>> near;
   for (const Function& function : functions()) {
     const bool part = name.size() >= 3 && function.name.find(name) != std::string_view::npos;
-    const std::size_t letters = part ? 1 : distance(name, function.name);
+    const std::size_t letters = part ? 1 : edits(name, function.name);
     if (letters <= std::max<std::size_t>(2, name.size() / 3)) near.emplace_back(letters, function.name);
   }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -225,7 +225,7 @@ GemmView with_layouts(GemmView view, const GemmSignature& signature) {
   if (view.groups != GroupedMode::none) return view;
   if (signature.a.has_padded_taps && can_pad_taps(view)) view = with_padded_taps(std::move(view), signature.a.tap_row);
   if (signature.a.shared_taps > 0 && can_share_pixels(view)) view = with_shared_pixels(std::move(view));
-  if (signature.b.has_padded_taps && has_tap_columns(view))
+  if (signature.b.has_padded_taps && can_pad_columns(view))
     view = with_padded_columns(std::move(view), signature.b.tap_row);
   if (signature.b.shared_taps > 0 && can_share_columns(view)) view = with_shared_columns(std::move(view));
   for (const auto& [operand, made_for] :

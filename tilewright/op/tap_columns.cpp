@@ -29,12 +29,12 @@ GemmView with_columns_of(GemmView view, const Im2col& b) {
 
 }  // namespace
 
-bool has_tap_columns(const GemmView& view) {
+bool can_pad_columns(const GemmView& view) {
   return is_filter_gradient(view) && view.d.access == OperandAccess::strided && view.d.tensor.column_stride() == 1;
 }
 
 GemmView with_padded_columns(GemmView view, std::int64_t tap_row) {
-  TILEWRIGHT_CHECK(has_tap_columns(view), "the columns of the problem cannot be padded");
+  TILEWRIGHT_CHECK(can_pad_columns(view), "the columns of the problem cannot be padded");
   Im2col& b = view.b.im2col;
   b.zeros = round_up(b.channels, tap_row) - b.channels;
   view.b.tensor.shape = {b.rows(), b.columns()};
@@ -44,7 +44,7 @@ GemmView with_padded_columns(GemmView view, std::int64_t tap_row) {
 
 bool can_share_columns(const GemmView& view) {
   const Im2col& b = view.b.im2col;
-  return (has_tap_columns(view) || (is_filter_gradient(view) && b.zeros > 0)) && b.can_share_pixels();
+  return (can_pad_columns(view) || (is_filter_gradient(view) && b.zeros > 0)) && b.can_share_pixels();
 }
 
 GemmView with_shared_columns(GemmView view) {

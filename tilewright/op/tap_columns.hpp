@@ -11,11 +11,11 @@ namespace tilewright::op {
 /// Whether the view is a filter gradient whose columns may be padded, and whose pixels may be shared: B is an im2col
 /// matrix without groups and blocks of channels, whose channels are the columns of D; D is a row-major matrix, and C is
 /// not read.
-bool has_tap_columns(const GemmView& view);
+bool can_pad_columns(const GemmView& view);
 
 /// The view in which each tap has a multiple of `tap_row` columns. B is zero in those behind the channels. D is folded:
 /// its columns are the channels of the taps, and further ones overlap the next tap, and must not be stored. The kernel
-/// needs no code that reads C. @pre has_tap_columns(view)
+/// needs no code that reads C. @pre can_pad_columns(view)
 GemmView with_padded_columns(GemmView view, std::int64_t tap_row);
 
 /// Whether the taps of a row of the window can share pixels: see Im2col::can_share_pixels().

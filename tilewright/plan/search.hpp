@@ -13,14 +13,14 @@ namespace tilewright::plan {
 /// Designs for CUDA cores without split-K, for any type. They may not fit the target; planning refuses those that do
 /// not.
 std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& signature, const Target& target);
-/// Those designs and, for each of them whose tiles leave SMs idle, one with the split_k of the shortest predicted time.
+/// Appends to those designs, for each whose tiles leave SMs idle, one with the split_k of the shortest predicted time.
 std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                               const Target& target);
 
 /// Designs without split-K that use mma.sync for the types and math of the problem. The result is empty if no
 /// instruction multiplies these types.
 std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmSignature& signature, const Target& target);
-/// Those designs and, for each of them whose tiles leave SMs idle, one with the split_k of the shortest predicted time.
+/// Appends to those designs, for each whose tiles leave SMs idle, one with the split_k of the shortest predicted time.
 std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                               const Target& target);
 

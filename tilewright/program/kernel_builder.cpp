@@ -528,7 +528,7 @@ void KernelBuilder::end_loop() {
   const bool always_runs = holds(less(loop.first, loop.end));
   for (std::size_t i = 0; i < open.numbers_before.size(); ++i) {
     const bool keeps = numbers[i] == open.numbers_inside[i];
-    // What each iteration sets to one integer has it after a loop that runs at least once.
+    // A number that each iteration sets to the same integer is that integer after a loop that runs at least once.
     const bool is_known = numbers[i].is_static() && (always_runs || numbers[i] == open.numbers_before[i]);
     const Number outside = keeps      ? open.numbers_before[i]
                            : is_known ? numbers[i]

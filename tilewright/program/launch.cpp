@@ -150,7 +150,7 @@ Modes in_memory_order(Modes modes) {
   return modes;
 }
 
-/// The same, with modes that follow each other as one.
+/// The modes in memory order, where those that follow each other are one.
 Modes coalesced(const Modes& modes) {
   Modes result;
   for (const Mode& mode : in_memory_order(modes)) {
@@ -205,8 +205,7 @@ Support check_array(const Program& program, const LaunchArguments& arguments, st
   }
   return refuse(
              "{} declares the Tensor '{}' with extents {} and strides {} for this launch; the array has the shape {} "
-             "and "
-             "the strides {}, in elements",
+             "and the strides {}, in elements",
              program.symbol, name, listed(declared.extents), listed(declared.strides), listed(array.extents),
              listed(array.strides))
       .as(RefusalCode::strides);

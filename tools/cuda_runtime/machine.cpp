@@ -72,7 +72,7 @@ std::string_view allocator_of(MemoryKind kind) {
   return "";
 }
 
-/// What a launch leaves behind on a GPU if it does not go on after the finding: every later call returns the code.
+/// Returns the error that a launch leaves behind if it ends at the finding: on a GPU, every later call returns it.
 CUresult error_of(const Finding& finding) {
   if (!finding.is_fatal) return CUDA_SUCCESS;
   switch (finding.kind) {

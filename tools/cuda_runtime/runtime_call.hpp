@@ -19,7 +19,8 @@ extern thread_local cudaError_t last_error;
 /// The function of the driver API that the program has called, while it calls one of the runtime; otherwise null.
 extern thread_local const char* driver_function;
 
-/// What calls of this thread may do while streams are captured: see cudaThreadExchangeStreamCaptureMode().
+/// The mode that cudaThreadExchangeStreamCaptureMode() sets: it says which calls of this thread are refused while
+/// streams are captured.
 extern thread_local cudaStreamCaptureMode capture_mode;
 
 /// Calls f(machine), and returns its error code. `function` is the name of the function that the program has called,

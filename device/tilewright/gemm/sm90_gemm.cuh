@@ -311,8 +311,8 @@ class Sm90Gemm {
         loads_b_ = !kept_b_.begin(tile.n, batch_b);
       }
     }
-    __device__ __forceinline__ bool has_a() const { return !kKeepsOperands || loads_a_; }
-    __device__ __forceinline__ bool has_b() const { return !kKeepsOperands || loads_b_; }
+    __device__ __forceinline__ bool has_a() const { return loads_a_; }
+    __device__ __forceinline__ bool has_b() const { return loads_b_; }
     __device__ __forceinline__ uint32_t bytes() const {
       return (has_a() ? OperandA::kTileBytes : 0) + (has_b() ? OperandB::kTileBytes : 0);
     }

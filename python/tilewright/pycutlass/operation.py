@@ -449,7 +449,8 @@ class GemmOperationUniversal(DesignedOperation):
         )
 
 
-# What families say about their designs, and the names of TileDescription and MathInstruction.
+# Each pattern matches what a family says about a design; its replacement says it in the words of TileDescription and
+# MathInstruction.
 _WORDS = [
     (re.compile(pattern), words)
     for pattern, words in (

@@ -1,18 +1,23 @@
-// Taps of a row of the window that share pixels: the view, the plan of a stage, and what is refused.
+// Taps of a row of the window that share pixels, as parts of K or as columns: the views, the plan of a stage, and what
+// is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/unit/plan/convolution_case.hpp"
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/op/conv2d.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/shared_pixels.hpp"
+#include "tilewright/op/tap_columns.hpp"
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/sm90/gemm.hpp"
 #include "tilewright/plan/sm90/im2col.hpp"
+#include "tilewright/plan/sm90/launch.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -152,6 +157,109 @@ TEST(Sm90SharedPixels, DesignsAndEpiloguesThatDoNotFitAreRefused) {
     signature.epilogue = *op::parse_epilogue(text, DType::f32);
     EXPECT_FALSE(check_shared_pixels(signature)) << text;
   }
+}
+
+// Taps that are columns of a tile: filter gradients.
+
+/// A filter gradient of two images of 28x30 pixels with this many channels, for 64 filters of 3x3.
+op::Conv2d filter_gradient(std::int64_t channels) {
+  op::Conv2d conv = convolution(op::ConvPass::wgrad);
+  conv.x = op::packed_tensor(kApart, DType::f16, {2, 28, 30, channels});
+  conv.w = op::packed_tensor(2 * kApart, DType::f16, {64, 3, 3, channels});
+  return conv;
+}
+
+TEST(Sm90TapColumns, LinesOfKHaveAsManyMorePositionsAsTheWindowIsWide) {
+  const op::Conv2d conv = filter_gradient(40);
+  const op::GemmView view = op::with_shared_columns(op::with_padded_columns(op::view(conv), 32));
+  EXPECT_EQ(view.k(), 2 * 28 * 32);
+  EXPECT_EQ(view.n(), 9 * 64) << "40 channels in two rows of 32";
+  EXPECT_EQ(view.d.columns.offset(64), 40) << "the next tap";
+  // Behind the 30 positions of a line, y is zero; x is the pixel at the same place of the next positions.
+  EXPECT_EQ(view.a.im2col.offset(29, 0), 29 * 64);
+  EXPECT_EQ(view.a.im2col.offset(30, 0), std::nullopt);
+  EXPECT_EQ(view.a.im2col.offset(32, 0), 30 * 64);
+  const std::int64_t row = 28 + 32 * 5, tap = 64;
+  EXPECT_EQ(view.b.im2col.offset(row, tap), view.b.im2col.offset(row + 1, 0));
+  EXPECT_EQ(view.b.im2col.offset(row, 40), std::nullopt) << "behind the channels";
+  const op::GemmSignature signature = op::describe(view);
+  EXPECT_EQ(signature.b.shared_taps, 3);
+  EXPECT_TRUE(signature.b.has_padded_taps);
+  EXPECT_TRUE(has_tap_columns(signature));
+  EXPECT_EQ(op::describe(op::with_layouts(op::view(conv), signature)), signature);
+}
+
+TEST(Sm90TapColumns, AnInstructionReadsAllTapsFromOneTileOfPixels) {
+  const op::Conv2d conv = filter_gradient(64);
+  const op::GemmView view = op::with_shared_columns(op::view(conv));
+  const Sm90GemmPlan plan = plan_sm90_gemm(op::describe(view), design_of(64, 192, 64)).value_or_throw();
+  EXPECT_EQ(plan.b.map.box[0], 64U);
+  EXPECT_EQ(plan.b.map.box[1], 72U) << "64 positions and two more, in whole patterns of the swizzle";
+  EXPECT_EQ(plan.b.wgmma.descriptor.leading_byte_offset, 128) << "one pixel";
+  EXPECT_EQ(plan.stage_bytes(), (64 + 72) * 128);
+  const Sm90GemmPlan narrow = plan_sm90_gemm(op::describe(view), design_of(64, 48, 64)).value_or_throw();
+  EXPECT_EQ(narrow.b.wgmma.descriptor.leading_byte_offset, 32);
+  EXPECT_EQ(narrow.tap_column_block(), 16);
+}
+
+TEST(Sm90TapColumns, EveryOfferedDesignHasAPlan) {
+  for (const std::int64_t channels : {24, 64, 72, 136}) {
+    const op::Conv2d conv = filter_gradient(channels);
+    std::vector<op::GemmView> views{op::view(conv)};
+    for (const std::int64_t row : padded_tap_rows(views[0])) views.push_back(op::with_padded_columns(views[0], row));
+    for (const op::GemmView& view : std::vector(views)) {
+      if (shares_pixels(view)) views.push_back(op::with_shared_columns(view));
+    }
+    std::size_t offered = 0;
+    for (const op::GemmView& view : views) {
+      const op::GemmSignature signature = op::describe(view);
+      if (!has_tap_columns(signature)) continue;
+      for (const Sm90GemmDesign& design : sm90_gemm_designs(view, signature, kSm90a)) {
+        const Result<Sm90GemmPlan> plan = plan_sm90_gemm(signature, design);
+        ASSERT_TRUE(plan) << to_string(Design{design}) << ": " << plan.reason();
+        EXPECT_TRUE(check_arguments(*plan, view)) << to_string(Design{design});
+        ++offered;
+      }
+    }
+    EXPECT_GT(offered, 5U) << channels;
+  }
+}
+
+TEST(Sm90TapColumns, DesignsAndEpiloguesThatDoNotFitAreRefused) {
+  const op::Conv2d conv = filter_gradient(64);
+  const op::GemmView view = op::with_shared_columns(op::view(conv));
+  op::GemmSignature signature = op::describe(view);
+  EXPECT_THAT(sketch_sm90_gemm(signature, design_of(64, 64, 64)).reason(), HasSubstr("16, 32 or 64 channels of each"));
+  Sm90GemmDesign design = design_of(64, 192, 64);
+  design.cluster_m = 2;
+  EXPECT_THAT(sketch_sm90_gemm(signature, design).reason(), HasSubstr("are not multicast"));
+  design.cluster_m = 1;
+  design.cluster_n = 2;
+  design.split_k = 2;
+  EXPECT_TRUE(sketch_sm90_gemm(signature, design)) << "the gradient is multicast";
+  Sm90GemmDesign swapped = sm90_design({{192, 64, 64}, 3, {1, 4}});
+  swapped.swaps_operands = true;
+  EXPECT_THAT(sketch_sm90_gemm(signature, swapped).reason(), HasSubstr("without swapped operands"));
+  signature.epilogue = *op::parse_epilogue("D = acc + column(bias)", DType::f32);
+  EXPECT_TRUE(check_tap_columns(signature));
+  for (const char* text : {"D = acc + residual", "D = acc + row(bias)", "D = relu(acc); aux = acc"}) {
+    signature.epilogue = *op::parse_epilogue(text, DType::f32);
+    EXPECT_FALSE(check_tap_columns(signature)) << text;
+  }
+}
+
+TEST(Sm90TapColumns, OtherConvolutionsHaveNone) {
+  op::Conv2d with_c = filter_gradient(64);
+  with_c.c = with_c.w;
+  with_c.beta = 1;
+  EXPECT_FALSE(op::can_pad_columns(op::view(with_c)));
+  EXPECT_FALSE(op::can_pad_columns(op::view(convolution(op::ConvPass::fprop))));
+  EXPECT_FALSE(op::can_pad_columns(op::view(convolution(op::ConvPass::dgrad))));
+  op::Conv2d strided = filter_gradient(64);
+  strided.stride = {1, 2};
+  strided.y = op::packed_tensor(3 * kApart, DType::f16, {2, 28, 15, 64});
+  EXPECT_TRUE(op::can_pad_columns(op::view(strided)));
+  EXPECT_FALSE(op::can_share_columns(op::view(strided)));
 }
 
 }  // namespace

@@ -75,8 +75,8 @@ constexpr double kMergedSteps = 11400;    // after so many mainloop steps, the S
 // The busiest slice of L2 exceeds the mean by this many standard deviations; see busiest_slice_us().
 constexpr double kBusiestSlice = 3.29;
 constexpr double kL2Slices = 96;
-// hot_lines_us(): seven kernels of f16 142659x128x80, of which a tile reads all 256 lines of B, took 18.3 to 19.2 us
-// beside it, and 20.5 to 35.1 us with it (H200, 2026-11-28).
+// hot_lines_us(): five kernels of f16 142659x128x80, of which each tile reads all 160 lines of B, took 20.5 to 35.1 us,
+// and 19.6 to 21.6 us without the time that this factor predicts (H200, 2026-11-28).
 constexpr double kHotLines = 4.7;
 constexpr double kFewLines = 2048;
 constexpr double kL2LineBytes = 128, kSliceBytesPerClock = 64;
@@ -385,8 +385,8 @@ ReadAmplification im2col_amplification(const op::GemmView& view) {
   // Filter gradients in tiles of 128 and more columns took 1.1 to 1.5 times as long as estimated with rows of 16 bytes,
   // 0.95 to 1.1 with 32, 0.8 to 0.9 with 64, and 0.75 to 0.8 with 128 (540 kernels, H200, 2026-11-28).
   const std::int64_t row = row_bytes_of(view.b);
-  // Of 46 kernels whose boxes have zeros behind the channels, those of 12 to 50 us took 1.2 times as long as estimated
-  // if others took 0.97 times; not if taps share pixels (H200, 2026-11-28).
+  // 28 kernels of 12 to 50 us whose boxes have zeros behind the channels took 0.97 times as long as estimated without
+  // this factor, where 172 others took 0.79 times. Those whose taps share pixels took 0.74 times (H200, 2026-11-28).
   constexpr double kZeros = 1.3;
   const bool has_zeros = view.b.im2col.zeros > 0 && !view.b.im2col.shares_pixels;
   return {1, (row <= 16 ? 1.5 : row <= 32 ? 1.2 : 1) * (has_zeros ? kZeros : 1)};

@@ -69,8 +69,8 @@ struct Sm90CostInput {
   SharedPixels shared_pixels = {};
   bool b_has_pixels = false;
   bool loads_fragments = false;  // wgmma takes A from registers, which the consumers load from shared memory
-  /// Of a kernel that keeps operands in its stages, how many parts of A and of B a CTA needs one after another; 0 if
-  /// that is unknown, or the operand is loaded for each tile. See kept_parts().
+  /// The number of parts of A and of B that a CTA needs one after another, if the kernel keeps the operand in its
+  /// stages; 0 if it loads the operand for each tile, or if the number is unknown. set_kept_parts() sets both.
   std::int64_t parts_of_a = 0, parts_of_b = 0;
 
   /// Number of taps that read the same elements of a stage of A, or of B.

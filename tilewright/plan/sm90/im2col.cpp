@@ -112,7 +112,7 @@ Support check_im2col(const op::OperandView& operand, int row_elements) {
 }
 
 std::vector<std::int64_t> padded_tap_rows(const op::GemmView& view) {
-  const bool are_columns = op::has_tap_columns(view);
+  const bool are_columns = op::can_pad_columns(view);
   if (!are_columns && !op::can_pad_taps(view)) return {};
   constexpr std::int64_t kMostPadding = 2;
   const op::OperandView& pixels = are_columns ? view.b : view.a;

@@ -33,7 +33,6 @@ constexpr int kAheadBytes = 96 * 1024;
 constexpr int kInstructionN = 8;    // the n of a wgmma is a multiple of this
 constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step, unless K is shorter
 constexpr int kInstructionKBytes = 32;
-constexpr int kMostBoxPixels = 256;     // of a TMA box
 constexpr int kMostInstructionN = 256;  // columns of a wgmma
 constexpr int kLargeGroup = 4;          // times the mean size of a group, up to which tiles are considered
 /// Tile columns or tile rows that are walked together: this width keeps the operands of a wave of 8192^3 in L2.
@@ -246,7 +245,6 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
   if (k_bytes > kSwizzleBytes && search.loads_folded) return tile;
   // A mainloop step of two swizzle widths halves the number of barriers, which pays only for small tiles.
   if (!search.shared_pixels.are_shared() && k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
-  if (search.shared_pixels.are_columns && search.shared_pixels.pixels(shape.k) > kMostBoxPixels) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
   if (search.padded_k && round_up(search.k, shape.k) != *search.padded_k) return tile;
   const Sm90CostInput& input = tile.input;
