@@ -85,6 +85,7 @@ TEST(Sm90SharedPixels, EveryOfferedDesignHasAPlan) {
       for (const Sm90GemmDesign& design : sm90_gemm_designs(view, signature, kSm90a)) {
         const Result<Sm90GemmPlan> plan = plan_sm90_gemm(signature, design);
         ASSERT_TRUE(plan) << to_string(Design{design}) << ": " << plan.reason();
+        EXPECT_EQ(design.tile.k, 64 * taps);
         EXPECT_TRUE(offered.insert(to_string(Design{design})).second) << to_string(Design{design});
       }
       EXPECT_GT(offered.size(), 5U);

@@ -382,8 +382,8 @@ int step_bytes(const Search& search) {
 void consider_columns(const Search& search, const Rows& rows, int columns, Candidates& candidates) {
   const std::array tiles{make_tile(search, rows, columns, step_bytes(search)),
                          make_tile(search, rows, columns, 2 * kSwizzleBytes)};
-  // The length of a stage's taps along K is fixed.
-  const std::size_t steps = search.shared_pixels.tap_k(2) == 1 ? 1 : tiles.size();
+  const bool has_taps_along_k = search.shared_pixels.are_shared() && !search.shared_pixels.are_columns;
+  const std::size_t steps = has_taps_along_k ? 1 : tiles.size();  // the length of a stage's taps is fixed
   for (Group group : kClusters) {
     for (const Tile& tile : std::span(tiles).first(steps)) {
       if (!tile.is_possible) continue;
