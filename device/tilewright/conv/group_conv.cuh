@@ -68,23 +68,24 @@ class GroupConv {
     const int slab = cta % slabs, first_group = slab / tiles_n * Plan::kGroups;
     const int first_filter = slab % tiles_n * Plan::kTileN;
     const int blocks = parameters_.m / (matrix().h.positions * matrix().w.positions) * pixels_.blocks_of_image();
-    int block = cta / slabs;
+    Block block = pixels_.block(cta / slabs);
     uint32_t buffer = 0;
-    pixels_.copy(pixels_.block(block), first_group * Plan::kChannels, lines, reads_product_);
+    pixels_.copy(block, first_group * Plan::kChannels, lines, reads_product_);
     write_table(filters + Plan::kGroups * kFilterBytes);
     load_filters(filters, first_group, first_filter);
     ptx::cp_async_commit();
 #pragma unroll 1
-    for (; block < blocks; block += step) {
-      if (block + step < blocks)
-        pixels_.copy(pixels_.block(block + step), first_group * Plan::kChannels, lines + (buffer_bytes - buffer),
-                     reads_product_);
+    for (int number = cta / slabs; number < blocks; number += step) {
+      const Block next = pixels_.block(number + step);
+      if (number + step < blocks)
+        pixels_.copy(next, first_group * Plan::kChannels, lines + (buffer_bytes - buffer), reads_product_);
       ptx::cp_async_commit();
       ptx::cp_async_wait<1>();
       __syncthreads();  // this block's pixels have arrived, and at first the filters
-      compute(pixels_.block(block), lines + buffer, filters, first_group, first_filter);
+      compute(block, lines + buffer, filters, first_group, first_filter);
       __syncthreads();  // the pixels have been read: the next copy may overwrite them
       buffer = buffer_bytes - buffer;
+      block = next;
     }
     ptx::cp_async_wait<0>();
   }

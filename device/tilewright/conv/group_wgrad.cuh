@@ -75,18 +75,20 @@ class GroupWgrad {
                       parameters_.tiles, Plan::kTeams);
     Sums sums = {};
     uint32_t buffer = 0;
-    int block = part_;
-    if (block < parameters_.blocks) copy(pixels_.block(block), buffers);
+    Block block = pixels_.block(part_);
+    if (part_ < parameters_.blocks) copy(block, buffers);
     ptx::cp_async_commit();
 #pragma unroll 1
-    for (; block < parameters_.blocks; block += parts_) {
-      if (block + parts_ < parameters_.blocks) copy(pixels_.block(block + parts_), buffers + (buffer_bytes - buffer));
+    for (int number = part_; number < parameters_.blocks; number += parts_) {
+      const Block next = pixels_.block(number + parts_);
+      if (number + parts_ < parameters_.blocks) copy(next, buffers + (buffer_bytes - buffer));
       ptx::cp_async_commit();
       ptx::cp_async_wait<1>();
       __syncthreads();  // this block has arrived
-      add_block(sums, pixels_.block(block), buffers + buffer);
+      add_block(sums, block, buffers + buffer);
       __syncthreads();  // this block has been read: the next copy may overwrite it
       buffer = buffer_bytes - buffer;
+      block = next;
     }
     ptx::cp_async_wait<0>();
     const int first = warp_ % kUnitsOfTeam * kTilesM * kOctets * 32 + lane_;
@@ -99,23 +101,26 @@ class GroupWgrad {
  private:
   __device__ __forceinline__ const Im2colMatrix<false>& matrix() const { return parameters_.matrix; }
 
-  /// Begins to copy the pixels of a block. The gradient is zero outside the output.
+  /// Begins to copy the pixels of a block; each warp copies some lines. The gradient is zero outside the output.
   __device__ __forceinline__ void copy(const Block& block, uint32_t to) const {
-    constexpr int kVectors = Plan::kGroups * Plan::kFilters / 8;
-    const auto* const gradient = static_cast<const Element*>(parameters_.gradient);
-    const int positions = matrix().w.positions, first_filter = slab_ * Plan::kGroups * Plan::kFilters;
-#pragma unroll 4
-    for (int i = ptx::thread(); i < Plan::kRows * Plan::kPositions * kVectors; i += kThreads) {
-      const int pixel = i / kVectors, filter = first_filter + i % kVectors * 8;
-      const int row = block.first_row + pixel / Plan::kPositions;
-      const int position = block.first_position + pixel % Plan::kPositions;
-      const bool is_inside = row < matrix().h.positions && position < positions;
-      const int64_t number = static_cast<int64_t>(block.image * matrix().h.positions + row) * positions + position;
-      const Element* const from = is_inside ? gradient + number * parameters_.pitch + filter : gradient;
-      ptx::cp_async_zfill<16>(to + static_cast<uint32_t>(pixel * Plan::kGradientPixel + i % kVectors * 16), from,
-                              is_inside ? 16 : 0);
+    constexpr int kSlabFilters = Plan::kGroups * Plan::kFilters;
+    const auto* const gradient = static_cast<const Element*>(parameters_.gradient) + slab_ * kSlabFilters;
+    const int left = matrix().w.positions - block.first_position;
+#pragma unroll 1
+    for (int line = warp_; line < Plan::kRows + pixels_.lines(); line += kWarps) {
+      if (line >= Plan::kRows) {
+        pixels_.copy_line(block, line - Plan::kRows, slab_ * Plan::kGroups * Plan::kChannels, to + kGradientBytes,
+                          true);
+        continue;
+      }
+      const int row = block.first_row + line;
+      const int64_t pixel =
+          static_cast<int64_t>(block.image * matrix().h.positions + row) * matrix().w.positions + block.first_position;
+      copy_pixel_line<kSlabFilters / 8, Plan::kGradientPixel>(
+          gradient + pixel * parameters_.pitch, parameters_.pitch, Plan::kPositions, 0,
+          row < matrix().h.positions ? left : 0,
+          to + static_cast<uint32_t>(line * Plan::kPositions * Plan::kGradientPixel));
     }
-    pixels_.copy(block, slab_ * Plan::kGroups * Plan::kChannels, to + kGradientBytes, true);
   }
 
   /// Adds the products of this warp's rows of a block.

@@ -7,6 +7,35 @@
 
 namespace tilewright {
 
+/// Begins to copy a line of `pixels` pixels, of kVectors adjacent vectors of 8 elements each, to multiples of kPixel
+/// bytes in shared memory. The lanes of a warp take vectors in turn. Pixel 0 is at `from`, and the next one `stride`
+/// elements behind it. Only the `count` pixels from number `begin` on are read; the others are zeros.
+template <int kVectors, int kPixel, class Element>
+__device__ __forceinline__ void copy_pixel_line(const Element* from, int64_t stride, int pixels, int begin, int count,
+                                                uint32_t to) {
+  constexpr int kLanes = 32, kStep = kLanes / kVectors, kRest = kLanes % kVectors;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  int pixel = lane / kVectors, vector = lane % kVectors;
+  from += pixel * stride + vector * 8;
+  to += static_cast<uint32_t>(pixel * kPixel + vector * 16);
+  const int64_t step = kStep * stride + kRest * 8, next_pixel = stride - kVectors * 8;
+#pragma unroll 1
+  for (; pixel < pixels; pixel += kStep) {
+    const bool is_read = static_cast<uint32_t>(pixel - begin) < static_cast<uint32_t>(count);
+    ptx::cp_async_or_zeros<16>(to, from, is_read);
+    from += step;
+    to += static_cast<uint32_t>(kStep * kPixel + kRest * 16);
+    if constexpr (kRest > 0) {
+      vector += kRest;
+      if (vector < kVectors) continue;
+      vector -= kVectors;
+      ++pixel;
+      from += next_pixel;
+      to += static_cast<uint32_t>(kPixel - kVectors * 16);
+    }
+  }
+}
+
 /// Divides the output into blocks of kRows rows with kPositions adjacent positions each, and copies the pixels that the
 /// windows of a block meet: kChannels adjacent channels of each, a multiple of 8, at multiples of kPixel bytes.
 template <class Element, int kRows, int kPositions, int kChannels, int kPixel, int kWarps>
@@ -59,28 +88,27 @@ class ImageBlocks {
     return static_cast<uint32_t>((y * pixels_ + x) * kPixel);
   }
 
-  /// Begins to copy the pixels of a block, from channel `first_channel` on, with zeros outside the image and for an
-  /// image that is not `read`. Each warp copies lines.
+  /// Lines of a block's pixels.
+  __device__ __forceinline__ int lines() const { return lines_; }
+
+  /// Begins to copy a line of the pixels of a block, from channel `first_channel` on, with zeros outside the image and
+  /// for an image that is not `read`. All lanes of a warp must call this together.
+  __device__ __forceinline__ void copy_line(const Block& block, int line, int first_channel, uint32_t to,
+                                            bool read) const {
+    const int y = block.first_y + line;
+    const bool has_line = read && static_cast<uint32_t>(y) < static_cast<uint32_t>(matrix_.h.extent);
+    const Element* const from = images_ + block.image * matrix_.image_stride + y * matrix_.h.stride +
+                                block.first_x * matrix_.w.stride + first_channel;
+    copy_pixel_line<kChannels / 8, kPixel>(from, matrix_.w.stride, pixels_, -block.first_x,
+                                           has_line ? matrix_.w.extent : 0,
+                                           to + static_cast<uint32_t>(line * pixels_ * kPixel));
+  }
+
+  /// The same for all lines; each warp copies some of them.
   __device__ __forceinline__ void copy(const Block& block, int first_channel, uint32_t to, bool read) const {
-    constexpr int kVectors = kChannels / 8;  // of a pixel
-    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-    const Element* const image = images_ + block.image * matrix_.image_stride + first_channel;
-    const int extent = read ? matrix_.w.extent : 0;
 #pragma unroll 1
-    for (int line = warp; line < lines_; line += kWarps) {
-      const int y = block.first_y + line;
-      const bool has_line = static_cast<uint32_t>(y) < static_cast<uint32_t>(matrix_.h.extent);
-      const Element* const from_line = image + y * matrix_.h.stride;
-      const auto to_line = to + static_cast<uint32_t>(line * pixels_ * kPixel);
-#pragma unroll 4
-      for (int i = lane; i < pixels_ * kVectors; i += 32) {
-        const int pixel = i / kVectors, vector = i % kVectors, x = block.first_x + pixel;
-        const bool is_inside = has_line && static_cast<uint32_t>(x) < static_cast<uint32_t>(extent);
-        const Element* const from = is_inside ? from_line + x * matrix_.w.stride + vector * 8 : images_;
-        ptx::cp_async_zfill<16>(to_line + static_cast<uint32_t>(pixel * kPixel + vector * 16), from,
-                                is_inside ? 16 : 0);
-      }
-    }
+    for (int line = static_cast<int>(threadIdx.x) / 32; line < lines_; line += kWarps)
+      copy_line(block, line, first_channel, to, read);
   }
 
  private:
