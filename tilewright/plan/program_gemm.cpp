@@ -315,7 +315,7 @@ Sm90CostInput sm90_cost_input(const ProgramGemmPlan& plan, const op::GemmView& a
           .d_splits_sectors = lines_split_sectors(arguments.d.tensor),
           .sectors_a = sector_read_amplification(a),
           .sectors_b = sector_read_amplification(b),
-          .walks_along_m = plan.raster.walks_along_m(),
+          .raster = plan.raster,
           .subtiles = panels,
           .tile_stores = {.boxes = panels},
           .plain_line_bytes = panels == 0 ? kColumnsOfStore * d_bytes : 0,

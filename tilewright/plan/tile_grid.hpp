@@ -30,6 +30,16 @@ struct TileGrid {
   Divisor matrix, group, narrow;
 };
 
+/// Tile columns, or tile rows if `raster.along_n`, that are walked together; the last group may be narrower.
+std::int64_t group_width(const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n);
+
+/// The number of different tile rows and of different tile columns.
+struct TileSpan {
+  std::int64_t rows = 0, columns = 0;
+};
+/// The span of the first `count` tiles in this order, or of all tiles if there are fewer.
+TileSpan span_of_first(const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t count);
+
 /// The grid of a matrix with `tiles_m` x `tiles_n` tiles, which `raster` puts in order; 0 tiles are legal.
 /// @pre tiles_m * tiles_n and the number of tiles of a group are below 2^31
 TileGrid tile_grid(const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t groups = 0);

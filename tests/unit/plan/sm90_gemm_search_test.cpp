@@ -159,7 +159,12 @@ TEST(Sm90Search, NothingBetterIsLeftOut) {
           if (columns % (16 * cluster_m) != 0) continue;  // the search offers no narrower shares of B
           for (const int split_k : {1, 2, 3, 4}) {
             Sm90GemmDesign design = sm90_design({{rows, columns, 64}, 0, {4 * consumers, 1}}, {cluster_m, cluster_n});
-            design.raster = m <= 2 * rows ? Raster{1} : Raster{8, columns > rows};
+            const auto read = [&](bool along_n) {
+              const ReadShare share = read_share({8, along_n}, ceil_div(m, rows), ceil_div(n, columns));
+              return share.a * rows + share.b * columns;
+            };
+            const bool along_n = read(true) < read(false) || (read(true) == read(false) && n > m);
+            design.raster = m <= 2 * rows ? Raster{1} : Raster{8, along_n};
             design.split_k = split_k;
             const std::optional<Sm90GemmDesign> fits = deepest(description, design);
             if (!fits || std::ranges::count(offered, *fits) > 0) continue;
@@ -289,6 +294,24 @@ TEST(Sm90Search, AdjacentCtasShareBIfThereAreAtMostTwoRowsOfTiles) {
   }
 }
 
+// Adjacent tiles share the operand of which eight of them then need the least: with 128x128 tiles the larger one, with
+// few rows of tiles B.
+TEST(Sm90Search, AdjacentTilesReadLeast) {
+  const auto read = [](const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n) {
+    const ReadShare share = read_share(raster, tiles_m, tiles_n);
+    return 128 * (share.a + share.b);
+  };
+  EXPECT_EQ(read({8, false}, 32, 32), read({8, true}, 32, 32));
+  EXPECT_GT(read({8, false}, 3, 40), read({8, true}, 3, 40));  // 8 + 1 tile rows and columns, 3 + 3
+  EXPECT_EQ(read_share({8, false}, 0, 40).a, 1) << "no tiles";
+  for (const auto& [m, n] : {std::pair{304, 5000}, {5000, 304}}) {
+    for (const Sm90GemmDesign& design : designs_of(problem_of(describe_f16({kRow, kColumn}), m, n, 3008))) {
+      if (design.raster.width != 8 || design.split_k > 1) continue;
+      EXPECT_EQ(design.raster.along_n, m < n) << to_string(design);
+    }
+  }
+}
+
 double estimate_of(Sm90CostInput input) {
   input.fma_per_clock = arch::fma_per_clock(arch::limits(kSm90), arch::MathUnit::wgmma, DType::bf16);
   return estimate_us(arch::limits(kSm90), input);
@@ -312,8 +335,8 @@ TEST(Sm90Search, ShortKIsWalkedAlongTheLinesOfD) {
 // If all tiles of a CTA need the same columns, and their steps divide the stages, B is loaded once.
 TEST(Sm90Cost, OperandsThatStayAreLoadedOnce) {
   const auto input_of = [](std::int64_t n, int stages, const Raster& raster) {
-    Sm90CostInput input{.m = 300000, .n = n, .k = 128, .tile = {128, 128, 64}, .stages = stages};
-    set_kept_parts(arch::limits(kSm90), raster, input);
+    Sm90CostInput input{.m = 300000, .n = n, .k = 128, .tile = {128, 128, 64}, .stages = stages, .raster = raster};
+    set_kept_parts(arch::limits(kSm90), input);
     return input;
   };
   EXPECT_EQ(input_of(128, 6, {8, true}).parts_of_b, 1);

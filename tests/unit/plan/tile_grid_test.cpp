@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <random>
+#include <set>
+#include <utility>
 
 #include "tilewright/base/error.hpp"
 
@@ -54,6 +58,27 @@ TEST(Divisor, RefusesNumbersOutOfRange) {
   EXPECT_THROW(Divisor(0), InternalError);
   EXPECT_THROW(Divisor(-1), InternalError);
   EXPECT_THROW(Divisor{kEnd}, InternalError);
+}
+
+TEST(TileGrid, SpanOfTheFirstTilesIsThatOfTheOrder) {
+  for (const int width : {1, 2, 4, 8}) {
+    for (const bool along_n : {false, true}) {
+      for (const auto& [tiles_m, tiles_n] : {std::pair{20, 30}, {3, 40}, {40, 3}, {8, 8}, {7, 1}, {1, 1}, {30, 7}}) {
+        const Raster raster{width, along_n};
+        const std::int64_t across = along_n ? tiles_m : tiles_n, along = along_n ? tiles_n : tiles_m;
+        const std::int64_t group = std::min(group_width(raster, tiles_m, tiles_n), across);
+        std::set<std::int64_t> places, lines;
+        for (std::int64_t i = 0; i < std::min(8, tiles_m * tiles_n); ++i) {
+          places.insert(i / (group * along) * group + i % (group * along) % group);
+          lines.insert(i % (group * along) / group);
+        }
+        const TileSpan span = span_of_first(raster, tiles_m, tiles_n, 8);
+        EXPECT_EQ(along_n ? span.rows : span.columns, std::ssize(places)) << width << " " << tiles_m << " " << tiles_n;
+        EXPECT_EQ(along_n ? span.columns : span.rows, std::ssize(lines)) << width << " " << tiles_m << " " << tiles_n;
+      }
+    }
+  }
+  EXPECT_EQ(span_of_first({8, false}, 0, 5, 8).rows, 0);
 }
 
 TEST(TileGrid, HasTheDivisorsOfItsGroups) {

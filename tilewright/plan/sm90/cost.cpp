@@ -17,6 +17,7 @@
 #include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/epilogue_cost.hpp"
 #include "tilewright/plan/overlap.hpp"
+#include "tilewright/plan/tile_grid.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -30,7 +31,7 @@ constexpr double kClusterUs = 0.7;
 constexpr double kPeakShare = 0.931;      // share of the tensor cores' nominal rate
 constexpr double kDramShare = 1.01;       // share of DRAM's nominal rate
 constexpr double kDramUs = 0.29;          // time until DRAM reaches this rate
-constexpr double kL2Share = 1.12;         // factor on limits.l2_bytes_per_clock
+constexpr double kL2Share = 1.2;          // factor on limits.l2_bytes_per_clock
 constexpr double kSmBytesPerClock = 117;  // rate at which TMA of one SM loads from L2
 constexpr double kLatencyClocks = 3110;   // latency of a TMA load under load
 constexpr double kStepClocks = 51.1;      // barriers and the start of one mainloop step
@@ -71,7 +72,14 @@ constexpr double kOperandBytesPerClock = 111;  // rate at which wgmma reads shar
 constexpr double kBarrierUs = 4.84;            // time of the grid-wide barrier after repacking
 constexpr double kRepackedShare = 0.757;  // rate of repacking, reads plus writes, as a share of DRAM's nominal rate
 constexpr double kPartUs = 0.0193;        // split-K: reading the partial sums of one more CTA
-constexpr double kMergedSteps = 11400;    // after so many mainloop steps, the SMs of a TPC merge half of their reads
+constexpr double kMergedSteps = 11400;    // after so many mainloop steps, SMs merge half of their reads
+// Consecutive CTAs whose reads are merged, and the share of their repeated reads that are. Consecutive CTAs run on the
+// SMs of one GPC (%smid of CTAs that are alone on their SM). Of 93 kernels without clusters, L2 read as many sectors
+// for the SMs as these groups predict with a standard deviation of 14 %, and 18 % with the two SMs of a TPC as groups.
+// The values, with kL2Share, choose the raster order of 1166 kernels for 24 problems with 8 orders each best: 0.8 %
+// longer than the fastest one, where the model of TPCs had 1.9 % (H200, 2026-11-28).
+constexpr int kMergingCtas = 8;
+constexpr double kMergedReads = 0.65;
 // The busiest slice of L2 exceeds the mean by this many standard deviations; see busiest_slice_us().
 constexpr double kBusiestSlice = 3.29;
 constexpr double kL2Slices = 96;
@@ -88,8 +96,6 @@ constexpr double kScatterPower = 0.727;
 // Bytes that DRAM could write in the time that a line of D takes longer if its ends split sectors. 41 kernels for f16
 // 23168x25608x128 took 591 to 834 us: about 575 us, and 240 us for one such line per 128 columns (H200, 2026-11-27).
 constexpr double kSplitLineBytes = 250;
-// With an odd number of tiles along the raster order, some SMs of a TPC have tiles that share no operand.
-constexpr double kMergeLoss = 0.554;
 // Factor on the estimate of exchanged operands, whose D is column-major, if D has more columns than one or two tiles:
 // 217 problems took 2.7 % longer than estimated, relative to others (H200, 2026-11-26).
 constexpr double kExchanged = 1.03;
@@ -138,15 +144,8 @@ double gather_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input,
 /// Bytes that one CTA loads from L2 per mainloop step. Bytes of narrow rows are weighted by kNarrowRows.
 struct StepBytes {
   double a, b;
-  double merged;  // bytes per SM if the two SMs of a TPC merge their reads of the operand that they share
+  double from_l2;  // after reads of several SMs have been merged
 };
-/// The share of the reads of an operand by CTAs of a TPC that can be merged, by the raster order. Bands are 8 tiles
-/// wide, and the last one may be narrower and have an odd number.
-double merging_share(const Sm90CostInput& input) {
-  const std::int64_t tiles = input.walks_along_m ? ceil_div(input.m, input.tile.m) : ceil_div(input.n, input.tile.n);
-  return tiles % 2 == 0 ? 1 : 1 - kMergeLoss / static_cast<double>(tiles);
-}
-
 /// The share of a CTA's mainloop steps that load A, and B: those of the tiles that fill the stages, if they keep an
 /// operand of which all tiles need the same part.
 struct LoadedShare {
@@ -160,8 +159,8 @@ LoadedShare loaded_share(const Sm90CostInput& input, double steps_of_tile, doubl
   return {share(input.parts_of_a), share(input.parts_of_b)};
 }
 
-/// `steps` is the number of mainloop steps of a CTA in all its tiles. The SMs of a TPC merge reads that they make at
-/// the same time; in long kernels they drift apart.
+/// `steps` is the number of mainloop steps of a CTA in all its tiles. SMs merge reads that they make at the same time;
+/// in long kernels they drift apart.
 StepBytes step_bytes(const Sm90CostInput& input, double steps, const LoadedShare& loaded) {
   const auto weighted = [&](int lines, int sharers, int row_bytes, double sectors, int taps) {
     constexpr int kWidestRow = 128;
@@ -173,14 +172,15 @@ StepBytes step_bytes(const Sm90CostInput& input, double steps, const LoadedShare
       loaded.a * weighted(input.tile.m, input.cluster_n, input.row_bytes_a, input.sectors_a, input.sharing_taps_a());
   const double b =
       loaded.b * weighted(input.tile.n, input.cluster_m, input.row_bytes_b, input.sectors_b, input.sharing_taps_b());
-  // CTAs of a cluster share operands by multicast already, and the split-K CTAs of a tile share nothing. Reads that
-  // straddle sectors, and those of kernels whose taps share pixels, did not seem to be merged.
-  const double sectors = input.walks_along_m ? input.sectors_b : input.sectors_a;
-  const bool tpc_merges_reads =
-      input.cluster_m * input.cluster_n * input.split_k == 1 && sectors == 1 && !input.shared_pixels.are_shared();
-  const double shared = input.walks_along_m ? b : a;
-  const double merged = tpc_merges_reads ? merging_share(input) * shared / 2 / (1 + steps / kMergedSteps) : 0;
-  return {a, b, a + b - merged};
+  // CTAs of a cluster share operands by multicast already, and consecutive clusters run on different GPCs. The split-K
+  // CTAs of a tile share nothing. Reads that straddle sectors, and those of kernels whose taps share pixels, did not
+  // seem to be merged.
+  const double sectors = input.raster.walks_along_m() ? input.sectors_b : input.sectors_a;
+  if (input.cluster_m * input.cluster_n * input.split_k > 1 || sectors != 1 || input.shared_pixels.are_shared())
+    return {a, b, a + b};
+  const ReadShare share = read_share(input.raster, ceil_div(input.m, input.tile.m), ceil_div(input.n, input.tile.n));
+  const double in_step = 1 / (1 + steps / kMergedSteps);
+  return {a, b, a * (1 - in_step * (1 - share.a)) + b * (1 - in_step * (1 - share.b))};
 }
 
 /// Extra time of the first mainloop step, in which all CTAs read at the same time. A line that many CTAs read makes its
@@ -392,21 +392,31 @@ ReadAmplification im2col_amplification(const op::GemmView& view) {
   return {1, (row <= 16 ? 1.5 : row <= 32 ? 1.2 : 1) * (has_zeros ? kZeros : 1)};
 }
 
-void set_kept_parts(const arch::ArchLimits& limits, const Raster& raster, Sm90CostInput& input) {
+ReadShare read_share(const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n) {
+  const auto count = static_cast<double>(std::min<std::int64_t>(kMergingCtas, tiles_m * tiles_n));
+  if (count == 0) return {};
+  const TileSpan span = span_of_first(raster, tiles_m, tiles_n, kMergingCtas);
+  const auto share = [&](std::int64_t different) {
+    return 1 - kMergedReads * (1 - static_cast<double>(different) / count);
+  };
+  return {share(span.rows), share(span.columns)};
+}
+
+void set_kept_parts(const arch::ArchLimits& limits, Sm90CostInput& input) {
   input.parts_of_a = input.parts_of_b = 0;
   const std::int64_t steps = ceil_div(input.k, input.tile.k);
   if (steps == 0 || input.stages % steps != 0) return;
   const std::int64_t ctas = arch::resident_clusters(limits, input.cluster_m * input.cluster_n);
+  const std::int64_t tiles_m = ceil_div(input.m, std::int64_t{input.tile.m} * input.cluster_m);
+  const std::int64_t tiles_n = ceil_div(input.n, std::int64_t{input.tile.n} * input.cluster_n);
   const auto parts = [&](std::int64_t tiles, bool are_grouped) -> std::int64_t {
     if (tiles <= 1) return tiles;
     if (!are_grouped) return 0;
-    if (raster.width == 1) return tiles;  // all tiles of a part come before those of the next
-    constexpr int kFew = 6, kNarrow = 4;  // groups of 8 are narrower if there are few tiles; see scheduler/raster.cuh
-    const int widest = raster.width == 8 && tiles < kFew ? kNarrow : raster.width;
-    return tiles <= widest && ctas % tiles == 0 ? 1 : 0;
+    if (input.raster.width == 1) return tiles;  // all tiles of a part come before those of the next
+    return tiles <= group_width(input.raster, tiles_m, tiles_n) && ctas % tiles == 0 ? 1 : 0;
   };
-  input.parts_of_a = parts(ceil_div(input.m, std::int64_t{input.tile.m} * input.cluster_m), raster.along_n);
-  input.parts_of_b = parts(ceil_div(input.n, std::int64_t{input.tile.n} * input.cluster_n), !raster.along_n);
+  input.parts_of_a = parts(tiles_m, input.raster.along_n);
+  input.parts_of_b = parts(tiles_n, !input.raster.along_n);
 }
 
 double distinct_share(const op::OperandView& operand) {
@@ -430,7 +440,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const LoadedShare loaded = loaded_share(input, steps, tiles);
   const StepBytes bytes = step_bytes(input, steps * tiles, loaded);
   const double bandwidth = overlapped((bytes.a + bytes.b) / kSmBytesPerClock,
-                                      bytes.merged * ctas / (limits.l2_bytes_per_clock * kL2Share), kLoadPower);
+                                      bytes.from_l2 * ctas / (limits.l2_bytes_per_clock * kL2Share), kLoadPower);
   const double load = overlapped(bandwidth, kLatencyClocks / input.stages, kLoadPower);
   const Multiplying instructions = multiply_clocks(input);
   const double multiply = std::max(instructions.math, instructions.reads) / kPeakShare + input.exposed_clocks;

@@ -44,8 +44,7 @@ struct Sm90CostInput {
   double sectors_a = 1, sectors_b = 1;
   /// Share of the elements of A and of B that DRAM is read for: see distinct_share().
   double distinct_a = 1, distinct_b = 1;
-  /// Raster order: consecutive tiles follow each other along M and share B if true; else they share A.
-  bool walks_along_m = false;
+  Raster raster = {};
   /// How often the producer reads each byte of an operand with plain loads; 0 if TMA loads the operand.
   int reads_a = 0, reads_b = 0;
   /// Number of 32-bit words each producer thread keeps in flight when it uses plain loads.
@@ -96,11 +95,18 @@ struct ReadAmplification {
 };
 ReadAmplification im2col_amplification(const op::GemmView& view);
 
-/// Sets parts_of_a and parts_of_b of a kernel that walks the tiles of one matrix in this order, and has no groups,
-/// split-K, plain loads and tensor maps that CTAs make. Operands stay in the stages if `steps`, those of a tile, divide
+/// Sets parts_of_a and parts_of_b of a kernel that walks the tiles of one matrix, and has no groups, split-K, plain loads
+/// and tensor maps that CTAs make. Operands stay in the stages if `steps`, those of a tile, divide
 /// these, as device/tilewright/pipeline/kept_operand.cuh describes. CTAs take tiles round-robin: the tiles of a CTA
 /// have the same columns if the raster order has all columns in one group, whose number divides that of the CTAs.
-void set_kept_parts(const arch::ArchLimits& limits, const Raster& raster, Sm90CostInput& input);
+void set_kept_parts(const arch::ArchLimits& limits, Sm90CostInput& input);
+
+/// The share of the reads of A and of B that reach L2 where CTAs that run on neighbouring SMs read the same tile rows or
+/// columns, in the order of `raster`: the others are answered together with them. 1 if no CTAs do.
+struct ReadShare {
+  double a = 1, b = 1;
+};
+ReadShare read_share(const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n);
 
 /// The share of an operand's elements that are not read in another row of an im2col matrix, too. Each class of rows has
 /// a share of the columns.

@@ -683,7 +683,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .sectors_b = sectors(plan.path_b, problem.b) * (plan.is_transposed ? of.a : of.b),
       .distinct_a = distinct_share(operand_of(plan, arguments, true)),
       .distinct_b = distinct_share(operand_of(plan, arguments, false)),
-      .walks_along_m = plan.raster.walks_along_m(),
+      .raster = plan.raster,
       .reads_a = plan.path_a.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.a)) : 0,
       .reads_b = plan.path_b.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.b)) : 0,
       .plain_load_words = plan.plain_load_words,
@@ -707,7 +707,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
   };
   if (plan.groups() == op::GroupedMode::none && !plan.has_row_classes() && plan.split_k == 1 &&
       !plan.uses_plain_loads() && plan.made_tensor_maps() == 0 && mean.batches == 1) {
-    set_kept_parts(arch::limits(plan.target), plan.raster, input);
+    set_kept_parts(arch::limits(plan.target), input);
   }
   return input;
 }

@@ -162,9 +162,9 @@ bool fit_stages(const Search& search, Sm90SharedMemory& memory) {
   return stages >= kMinStages;
 }
 
-/// Chooses the raster order so that consecutive tiles share the operand with the larger tile. With groups, bands of the
-/// stack are walked across: tiles of one group share its matrix of the operand that is not stacked, and the band of the
-/// stacked operand stays in L2.
+/// Chooses the raster order in which L2 reads least for adjacent tiles. With groups, bands of the stack are walked
+/// across: tiles of one group share its matrix of the operand that is not stacked, and the band of the stacked operand
+/// stays in L2.
 Raster raster_of(const Search& search, const TileShape& tile) {
   if (search.groups != op::GroupedMode::none && search.groups != op::GroupedMode::independent)
     return {kRasterWidth, op::differs_in_m(search.groups)};
@@ -178,7 +178,13 @@ Raster raster_of(const Search& search, const TileShape& tile) {
                              .bytes_of_d = search.m * search.n * search.batches * search.output.d_bytes};
   if (has_short_k(search.limits, product)) return raster_of_short_k(search.limits, product);
   if (search.k <= std::int64_t{kShortSteps} * tile.k) return {kRasterWidth, search.output.d_is_row_major};
-  return {kRasterWidth, tile.n > tile.m};
+  // With equal reads, adjacent tiles share the larger operand.
+  const auto read = [&](bool along_n) {
+    const ReadShare share = read_share({kRasterWidth, along_n}, ceil_div(search.m, tile.m), ceil_div(search.n, tile.n));
+    return share.a * tile.m + share.b * tile.n;
+  };
+  const double along_m = read(false), along_n = read(true);
+  return {kRasterWidth, along_n < along_m || (along_n == along_m && search.n > search.m)};
 }
 
 /// A tile shape with the warpgroups that compute it, and the cost input that its candidates share.
@@ -222,7 +228,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                 .sectors_b = search.sectors_b,
                 .distinct_a = search.distinct_a,
                 .distinct_b = search.distinct_b,
-                .walks_along_m = raster_of(search, shape).walks_along_m(),
+                .raster = raster_of(search, shape),
                 .reads_a = search.reads_a,
                 .reads_b = search.reads_b,
                 .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
@@ -320,8 +326,8 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   const auto offer = [&](int stages, const Raster& raster) {
     input.stages = stages;
     input.parts_of_a = input.parts_of_b = 0;
-    if (may_keep_operands) set_kept_parts(search.limits, raster, input);
-    input.walks_along_m = raster.walks_along_m();
+    input.raster = raster;
+    if (may_keep_operands) set_kept_parts(search.limits, input);
     candidates.offer({estimate_us(search.limits, input), &rows, shape, raster, group, stages, search.is_transposed,
                       search.repacked_bytes > 0, search.repacked_bytes > 0 && search.loads_fragments});
     return input.parts_of_a == 1 || input.parts_of_b == 1;
@@ -334,7 +340,8 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   for (const bool along_n : {false, true}) {
     const Raster raster{kRasterWidth, along_n};
     input.stages = stages;
-    set_kept_parts(search.limits, raster, input);
+    input.raster = raster;
+    set_kept_parts(search.limits, input);
     if (along_n ? input.parts_of_a == 1 : input.parts_of_b == 1) offer(stages, raster);
   }
 }
