@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
@@ -12,6 +13,7 @@
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/image_lines.hpp"
 #include "tilewright/plan/mma_conv_cost.hpp"
+#include "tilewright/plan/overlap.hpp"
 #include "tilewright/plan/signature_checks.hpp"
 #include "tilewright/plan/wgrad_parameters.hpp"
 
@@ -29,9 +31,17 @@ constexpr int kChannelsOfCta = 64;  // lines of 128 bytes
 constexpr int kMaxWarps = 16, kMaxSums = 96, kMaxPositions = 64, kMaxRows = 16, kMaxTaps = 128;
 constexpr int kMaxCtasPerSm = 4;  // with more, there are more partial sums than is worth it
 constexpr std::int64_t kLimit = std::int64_t{1} << 30;
-// Constants of the estimate.
-constexpr double kMeetUs = 3.5;        // of the barrier, and of the latency of the partial sums
-constexpr double kL2BytesPerUs = 3e6;  // of partial sums
+// Constants of the estimate. Those from kMeetUs on were fitted to 273 kernels for 16 layers (H200, 2026-11-28), whose
+// first choice then takes 3.5 % longer than the fastest, and 29 % without the latency of a warp.
+constexpr double kMeetUs = 4.6;          // of the barrier, and of the latency of the partial sums
+constexpr double kL2BytesPerUs = 7.6e6;  // of partial sums
+// Clocks of the SM, for a product of 16x8x16 and for the copy of 32 vectors.
+constexpr double kMultiplyClocks = 3.1, kCopyClocks = 9.1;
+// Clocks until a warp has done its part of a block: its barriers, 16 positions of a row, an octet of columns of these
+// with 16 filters and with more, the copies of 32 vectors, and the lines that it copies.
+constexpr double kBlockLatency = 1440, kStepLatency = 180, kOctetLatency = 3.2, kMoreFilters = 0.5, kCopyLatency = 11.9,
+                 kLineLatency = 143;
+constexpr double kLatencyPower = 4;  // of overlapped(), the time of the SM and the latency
 
 FlatDesign design_of(const Target& target, const GroupWgradPlan& plan) {
   FlatDesign design;
@@ -261,24 +271,27 @@ double estimate_us(const GroupWgradPlan& plan, const op::GemmView& arguments) {
   const double pixels = static_cast<double>(im2col.images * im2col.h.extent * im2col.w.extent) * plan.channels;
   const double outputs = static_cast<double>(arguments.k()) * plan.filters;
   const double dram_us = batch * (pixels + outputs) * kElementBytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  // Clocks of an SM for 16 positions of one output row and one group.
-  const double octets = plan.units * plan.taps_of_warp() * plan.channels / static_cast<double>(kOctet);
+  const std::int64_t lines = (plan.rows - 1) * im2col.h.step + reach(im2col.h) + 1;
+  const std::int64_t pixels_of_line = (plan.positions - 1) * im2col.w.step + reach(im2col.w) + 1;
+  const auto copies_of_line = [&](std::int64_t line, int elements) {
+    return ceil_div(line * plan.groups * elements / kOctet, 32);
+  };
+  const auto copies = static_cast<double>(lines * copies_of_line(pixels_of_line, plan.channels) +
+                                          plan.rows * copies_of_line(plan.positions, plan.filters));
+  const double warps = plan.threads() / 32.0;
+  const double octets = plan.taps_of_warp() * plan.channels / static_cast<double>(kOctet);
   const double tiles_m = static_cast<double>(plan.filters) / kTile;
-  const double fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::mma_sync, plan.operands.a.element);
-  const double multiply = octets * tiles_m * kTile * kOctet * kTile / (fma_per_clock * kMultiplyShare);
-  const double conflicts = im2col.w.step % 2 == 0 ? 2 : 1;
-  const double smem = (2 * octets * conflicts + 4 * tiles_m * plan.units) / kSmemShare;
-  const double issue = (octets * (tiles_m + 1) + (tiles_m + 8) * plan.units) / kIssuesPerClock;
-  constexpr double kInstructionsOfCopy = 13;
-  const double copied = static_cast<double>(pixels_of(plan, im2col)) * plan.groups * plan.channels / kOctet +
-                        static_cast<double>(plan.rows * plan.positions) * plan.groups * plan.filters / kOctet;
-  const double copy = copied / 32 * kInstructionsOfCopy / kIssuesPerClock;
-  const double rows = std::ceil(static_cast<double>(plan.rows) / plan.teams) * plan.teams;
-  const double block = rows * plan.positions / kTile * plan.groups * std::max({multiply, smem, issue}) + copy;
+  const double conflicts = im2col.w.step % 2 == 0 ? std::numbers::sqrt2 : 1;
+  const double steps_of_warp = static_cast<double>(ceil_div(plan.rows, plan.teams) * (plan.positions / kTile));
+  const double latency =
+      kBlockLatency + copies / warps * kCopyLatency + static_cast<double>(lines + plan.rows) / warps * kLineLatency +
+      steps_of_warp * (kStepLatency + octets * kOctetLatency * (1 + kMoreFilters * (tiles_m - 1)) * conflicts);
+  const double block = steps_of_warp * warps * octets * tiles_m * kMultiplyClocks * conflicts + copies * kCopyClocks;
   const auto parts = static_cast<double>(parts_of(plan, arguments));
   const auto slabs = static_cast<double>(slabs_of(plan, arguments));
   const double rounds = std::ceil(static_cast<double>(blocks_of(plan, arguments)) / parts);
-  const double sm_us = rounds * std::ceil(parts * slabs / limits.sm_count) * block / (limits.clock_ghz * 1e3);
+  const double clocks = rounds * overlapped(std::ceil(parts * slabs / limits.sm_count) * block, latency, kLatencyPower);
+  const double sm_us = clocks / (limits.clock_ghz * 1e3);
   return limits.launch_us + kCallUs + kMeetUs +
          2 * static_cast<double>(partial_bytes(plan, arguments)) / kL2BytesPerUs + std::max(sm_us, dram_us) +
          kOverlapLoss * std::min(sm_us, dram_us);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tests/unit/plan/gemm_cases.hpp"
@@ -53,6 +54,26 @@ TEST(GroupWgrad, WarpsShareTheTapsOfLargeGroups) {
   EXPECT_TRUE(designs_of(convolution(4, 64, 64)).empty()) << "a warp has too many sums for one tap";
   EXPECT_TRUE(designs_of(convolution(4, 64, 72)).empty());
   EXPECT_TRUE(designs_of(convolution(4, 12, 16)).empty());
+}
+
+// A warp takes a microsecond for a block of two rows, in which its copies and products follow each other: with one CTA
+// of eight warps on an SM, 49x72x72x128 took 205 us, and 57 to 73 us with several CTAs or larger blocks (H200).
+TEST(GroupWgrad, SmallBlocksTakeTheLatencyOfAWarp) {
+  op::Conv2d conv = convolution(8, 16, 16);
+  conv.x = op::packed_tensor(kApart, DType::bf16, {49, 72, 72, 128});
+  conv.w = op::packed_tensor(2 * kApart, DType::bf16, {128, 1, 7, 16});
+  conv.y = op::packed_tensor(3 * kApart, DType::bf16, {49, 78, 72, 128});
+  conv.padding = {3, 3};
+  const op::GemmView view = op::view(conv);
+  double two_teams = 0, fastest = 1e9;
+  for (const FlatDesign& design : group_wgrad_designs(view, op::describe(view), kSm90a)) {
+    const Result<GroupWgradPlan> plan = plan_group_wgrad(op::describe(view), design);
+    if (!plan) continue;  // too many registers
+    const double us = estimate_us(*plan, view);
+    if (plan->rows == 2 && plan->positions == 16 && plan->teams == 2) two_teams = us;
+    fastest = std::min(fastest, us);
+  }
+  EXPECT_GT(two_teams, 2 * fastest);
 }
 
 TEST(GroupWgrad, FragmentsAreSixteenFiltersOfSixteenPositions) {

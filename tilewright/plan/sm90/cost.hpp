@@ -95,14 +95,14 @@ struct ReadAmplification {
 };
 ReadAmplification im2col_amplification(const op::GemmView& view);
 
-/// Sets parts_of_a and parts_of_b of a kernel that walks the tiles of one matrix, and has no groups, split-K, plain loads
-/// and tensor maps that CTAs make. Operands stay in the stages if `steps`, those of a tile, divide
-/// these, as device/tilewright/pipeline/kept_operand.cuh describes. CTAs take tiles round-robin: the tiles of a CTA
-/// have the same columns if the raster order has all columns in one group, whose number divides that of the CTAs.
+/// Sets parts_of_a and parts_of_b of a kernel that walks the tiles of one matrix, and has no groups, split-K, plain
+/// loads and tensor maps that CTAs make. Operands stay in the stages if `steps`, those of a tile, divide these, as
+/// device/tilewright/pipeline/kept_operand.cuh describes. CTAs take tiles round-robin: the tiles of a CTA have the same
+/// columns if the raster order has all columns in one group, whose number divides that of the CTAs.
 void set_kept_parts(const arch::ArchLimits& limits, Sm90CostInput& input);
 
-/// The share of the reads of A and of B that reach L2 where CTAs that run on neighbouring SMs read the same tile rows or
-/// columns, in the order of `raster`: the others are answered together with them. 1 if no CTAs do.
+/// The share of the reads of A and of B that reach L2 where CTAs that run on neighbouring SMs read the same tile rows
+/// or columns, in the order of `raster`: the others are answered together with them. 1 if no CTAs do.
 struct ReadShare {
   double a = 1, b = 1;
 };
