@@ -72,12 +72,13 @@ constexpr double kOperandBytesPerClock = 111;  // rate at which wgmma reads shar
 constexpr double kBarrierUs = 4.84;            // time of the grid-wide barrier after repacking
 constexpr double kRepackedShare = 0.757;  // rate of repacking, reads plus writes, as a share of DRAM's nominal rate
 constexpr double kPartUs = 0.0193;        // split-K: reading the partial sums of one more CTA
-constexpr double kMergedSteps = 11400;    // after so many mainloop steps, SMs merge half of their reads
+constexpr double kMergedSteps = 4000;     // after so many mainloop steps, SMs merge half of their reads
 // Consecutive CTAs whose reads are merged, and the share of their repeated reads that are. Consecutive CTAs run on the
 // SMs of one GPC (%smid of CTAs that are alone on their SM). Of 93 kernels without clusters, L2 read as many sectors
 // for the SMs as these groups predict with a standard deviation of 14 %, and 18 % with the two SMs of a TPC as groups.
-// The values, with kL2Share, choose the raster order of 1166 kernels for 24 problems with 8 orders each best: 0.8 %
-// longer than the fastest one, where the model of TPCs had 1.9 % (H200, 2026-11-28).
+// With kL2Share and kMergedSteps, which were chosen with them, the first of 8 raster orders for 24 problems takes 0.8 %
+// longer than the fastest (1.9 % with TPCs), and the first choice for 163 problems of seeds 75 to 77 2.7 % (H200,
+// 2026-11-28).
 constexpr int kMergingCtas = 8;
 constexpr double kMergedReads = 0.65;
 // The busiest slice of L2 exceeds the mean by this many standard deviations; see busiest_slice_us().
