@@ -52,7 +52,8 @@ std::int64_t work_of(const ConvCopyPlan& plan, const op::ConvCopy& copy) {
   if (const auto* const pixels = std::get_if<op::PixelBlocks>(&copy.copy))
     return pixels->copied_bytes() / plan.unit_bytes;
   const auto& filter = std::get<op::FilterBlocks>(copy.copy);
-  return filter.groups * ceil_div(filter.copied_rows, filter.outputs) * filter.h.copied_taps * filter.w.copied_taps *
+  return filter.groups * ceil_div(filter.copied_rows, filter.outputs) *
+         ceil_div(filter.h.copied_taps * filter.w.copied_taps, ConvCopyPlan::kFilterTaps) *
          ceil_div(filter.outputs, ConvCopyPlan::kFilterTile) *
          ceil_div(filter.copied_inputs, ConvCopyPlan::kFilterTile);
 }
@@ -228,7 +229,8 @@ double estimate_us(const ConvCopyPlan& plan, const op::ConvCopy& copy) {
   } else if (const auto* const filter = std::get_if<op::FilterBlocks>(&copy.copy)) {
     read = static_cast<double>(filter->groups * filter->outputs * filter->inputs * filter->h.taps * filter->w.taps *
                                filter->element_bytes);
-    instructions = static_cast<double>(work_of(plan, copy) * ConvCopyPlan::kFilterTile * ConvCopyPlan::kFilterTile) *
+    instructions = static_cast<double>(work_of(plan, copy) * ConvCopyPlan::kFilterTaps * ConvCopyPlan::kFilterTile *
+                                       ConvCopyPlan::kFilterTile) *
                    kInstructionsPerTap;
   } else {
     instructions = written / plan.unit_bytes * kInstructionsPerPixelUnit;

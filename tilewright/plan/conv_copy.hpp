@@ -16,6 +16,7 @@ struct ConvCopyPlan {
   enum class Kind : std::uint8_t { rows, filter_blocks, pixel_blocks };
   static constexpr int kThreads = 256;    // of a CTA
   static constexpr int kFilterTile = 32;  // outputs and inputs of a CTA of filter_blocks
+  static constexpr int kFilterTaps = 4;   // taps of it
 
   Target target;
   Kind kind = Kind::rows;

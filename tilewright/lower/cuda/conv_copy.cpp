@@ -36,6 +36,7 @@ std::string lower(const plan::ConvCopyPlan& plan, std::string_view symbol) {
   if (plan.kind == Kind::filter_blocks) {
     out.line("using Element = {};", unit_type(plan.unit_bytes));
     out.line("static constexpr int kTile = {};", plan::ConvCopyPlan::kFilterTile);
+    out.line("static constexpr int kTaps = {};", plan::ConvCopyPlan::kFilterTaps);
   } else {
     if (plan.kind == Kind::pixel_blocks) out.line("using Unit = {};", unit_type(plan.unit_bytes));
     out.line("static constexpr int kUnits = {};", plan.units());
