@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/unit/engine/stencil.hpp"
@@ -16,6 +17,7 @@
 namespace tilewright::cli {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 constexpr const char* kTransposedGemm = R"({
@@ -77,6 +79,24 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAnOperationThatTheFileDeclares) {
 TEST_F(RunCommandTest, ComputesAndVerifiesAnOperationOfTheRegistry) {
   EXPECT_EQ(run(kStencil, "--verify --json"), ExitCode::ok);
   EXPECT_EQ(run(kStencil, "--verify-candidates"), ExitCode::ok);
+}
+
+TEST_F(RunCommandTest, PrintsAComputationAsGemmDoes) {
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(kTransposedGemm, "--verify"), ExitCode::ok);
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              ContainsRegex("\nbinary    .* in .* ms\nrun       .* ms, copies"));
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(kTransposedGemm, "--verify --json"), ExitCode::ok);
+  const auto json = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  EXPECT_TRUE(json.contains("binary") && json.contains("run_ms")) << json;
+  EXPECT_EQ(json["verify"]["elements"], 40 * 33);
+}
+
+TEST_F(RunCommandTest, OutputsThatAreEmptyAreNotVerifiedAsCandidates) {
+  const std::string file = R"({"operation": "gemm", "extents": {"m": 8, "n": 8, "k": 8, "batch": 0},
+                               "types": {"A": "f16", "B": "f16", "D": "f16"}})";
+  EXPECT_THROW(run(file, "--verify-candidates"), InvalidArgument);
 }
 
 TEST_F(RunCommandTest, AWrongKernelExitsWith1) {
@@ -167,7 +187,8 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAnExpression) {
   EXPECT_THAT(message("ak,kb->ac --extents a=3,k=4,b=2"),
               HasSubstr("the result of ak,kb->ac has the mode 'c', but no operand has it"));
   EXPECT_THAT(message("ak,kb->abc --extents a=3,k=4,b=2,c=3"), HasSubstr("c"));
-  EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2 --dtype f17"), HasSubstr("--dtype: unknown type 'f17'"));
+  EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2 --dtype f17"),
+              HasSubstr("--dtype: unknown type 'f17'"));
 }
 
 std::string grouped_file(const std::string& mode, const std::string& sizes) {
