@@ -188,7 +188,7 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAnExpression) {
               HasSubstr("the result of ak,kb->ac has the mode 'c', but no operand has it"));
   EXPECT_THAT(message("ak,kb->abc --extents a=3,k=4,b=2,c=3"), HasSubstr("c"));
   EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2 --dtype f17"),
-              HasSubstr("--dtype: unknown type 'f17'"));
+              HasSubstr("--dtype: unknown type 'f17'; the types are f64 f32 "));
 }
 
 std::string grouped_file(const std::string& mode, const std::string& sizes) {

@@ -71,7 +71,7 @@ def test_a_kernel_is_chosen_and_explained(tilewright):
         (("--groups", 5), "--c must be a multiple of --groups 5, got 8"),
         (("--pass", "bprop"), "--pass must be fprop, dgrad or wgrad, got 'bprop'"),
         (("--mode", "fast"), "--mode must be cross_correlation or convolution, got 'fast'"),
-        (("--dtype", "f8"), "--dtype: unknown type 'f8'"),
+        (("--dtype", "f8"), "--dtype: unknown type 'f8'; the types are f64 f32 "),
         (("--distribution", "uniform"), "--distribution must be integer or normal, got 'uniform'"),
         (("--epilogue", "relu", "--epilogue-scalar", "a=1"), "--epilogue-scalar is for an --epilogue that is a text"),
         (("--epilogue-dtype", "bias=f16"), "--epilogue-dtype: the epilogue has no 'bias'"),

@@ -268,8 +268,8 @@ def test_progress_is_one_line_on_a_terminal(tilewright):
         (("profile", "more"), "tilewright profile takes no value 'more'; see tilewright profile --help"),
         (("profile", "--unlike"), "there is no option --unlike; see tilewright profile --help"),
         (("cache", "ls", "more"), "tilewright cache ls takes no value 'more'; see tilewright cache ls --help"),
-        (("report",), "profile is missing; see tilewright report --help"),
-        (("completion",), "shell is missing; see tilewright completion --help"),
+        (("report",), "profile is missing: JSON file that profile wrote; see tilewright report --help"),
+        (("completion",), "shell is missing: bash, zsh or fish; see tilewright completion --help"),
         (("completion", "tcsh"), "shell must be bash, zsh or fish, got 'tcsh'"),
     ],
 )

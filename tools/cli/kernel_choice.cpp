@@ -1,6 +1,7 @@
 #include "tools/cli/kernel_choice.hpp"
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "tilewright/base/text.hpp"
@@ -74,15 +75,24 @@ plan::FlatDesign read_design(const Target& target, const KernelOptions& options)
 }
 
 void refuse_design_options_without_tile(const KernelOptions& options) {
-  const bool has_design_options = options.stages != 0 || options.raster_width != 0 || !options.raster_along.empty() ||
-                                  options.split_k != 0 || !options.warps.empty() || !options.cluster.empty() ||
-                                  !options.schedule.empty() || options.swaps_operands || options.repacks_operands ||
-                                  options.splits_in_turn || !options.instruction.empty() || !options.op_class.empty() ||
-                                  !options.mix.empty();
-  if (has_design_options && !options.has_design()) {
-    throw InvalidArgument(
-        "--stages, --warps, --cluster, --schedule, --swap-operands, --instruction, --op-class, --raster-width, "
-        "--raster-along, --split-k, --split-k-in-turn, --repack-operands and --mix describe a design and need --tile");
+  const std::pair<const char*, bool> design_options[] = {{"--stages", options.stages != 0},
+                                                         {"--warps", !options.warps.empty()},
+                                                         {"--instruction", !options.instruction.empty()},
+                                                         {"--op-class", !options.op_class.empty()},
+                                                         {"--cluster", !options.cluster.empty()},
+                                                         {"--schedule", !options.schedule.empty()},
+                                                         {"--raster-width", options.raster_width != 0},
+                                                         {"--raster-along", !options.raster_along.empty()},
+                                                         {"--split-k", options.split_k != 0},
+                                                         {"--split-k-in-turn", options.splits_in_turn},
+                                                         {"--swap-operands", options.swaps_operands},
+                                                         {"--repack-operands", options.repacks_operands},
+                                                         {"--mix", !options.mix.empty()}};
+  for (const auto& [option, is_given] : design_options) {
+    if (is_given && !options.has_design()) {
+      throw InvalidArgument(
+          fmt::format("{} is a part of an explicit design, which needs --tile, such as --tile 128x128x8", option));
+    }
   }
   if (options.has_design() && !options.kernel.empty())
     throw InvalidArgument("give either --kernel or --tile, not both");

@@ -21,6 +21,7 @@
 #include "tilewright/program/packed_weights.hpp"
 #include "tools/cli/epilogue_scalars.hpp"
 #include "tools/cli/input_file.hpp"
+#include "tools/cli/type_names.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -102,9 +103,7 @@ T read_name(const Json& json, std::string_view what, std::optional<T> (*parse)(s
 }
 
 op::MathOperation read_math(const Json& json) {
-  return read_name(json, "math", op::parse_math_operation,
-                   "multiply_add, multiply_add_tf32, multiply_add_fast_f16, multiply_add_fast_bf16, "
-                   "multiply_add_fast_f32 or multiply_add_fast_accumulate");
+  return read_name(json, "math", op::parse_math_operation, kMathOperationNames);
 }
 
 std::optional<op::Access> parse_access(std::string_view text) {
