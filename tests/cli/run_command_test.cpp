@@ -109,14 +109,16 @@ TEST_F(RunCommandTest, ReadsAGemm) {
   const ProblemFile gemm = read(R"({"operation": "gemm", "extents": {"m": 64, "n": 32, "k": 16, "batch": 3},
                                     "types": {"A": "bf16", "B": "bf16", "C": "f32", "D": "f32"},
                                     "layouts": {"B": "column"}, "epilogue": "relu", "scalars": {"beta": 0.5}})");
-  EXPECT_EQ(gemm.description(), "gemm A(3,64,16):bf16 B(3,16,32):bf16 C(3,64,32):f32 D(3,64,32):f32");
+  EXPECT_EQ(gemm.description(),
+            "gemm A(3,64,16):bf16 B(3,16,32):(512,1,16):bf16 C(3,64,32):f32 D(3,64,32):f32, linear_combination_relu");
 }
 
 TEST_F(RunCommandTest, ComputesAndVerifiesAReductionOfSplitK) {
   const std::string file = R"({"operation": "reduce_split_k", "extents": {"m": 20, "n": 24, "parts": 5},
                                "types": {"parts": "f32", "C": "f16", "D": "f16"},
                                "layouts": {"parts": "column"}, "epilogue": "relu", "scalars": {"alpha": 2, "beta": -1}})";
-  EXPECT_EQ(read(file).description(), "reduce_split_k parts(5,20,24):f32 C(20,24):f16 D(20,24):f16");
+  EXPECT_EQ(read(file).description(),
+            "reduce_split_k parts(5,20,24):(480,1,20):f32 C(20,24):f16 D(20,24):f16, linear_combination_relu");
   EXPECT_EQ(run(file, "--verify"), ExitCode::ok);
   EXPECT_EQ(run(file, "--verify-candidates"), ExitCode::ok);
   EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
@@ -140,7 +142,8 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAContraction) {
   const std::string file = R"({"operation": "contraction", "expression": "akb,ck->abc",
                                "extents": {"a": 3, "b": 5, "c": 24, "k": 40}, "types": {"A": "f16", "B": "f16", "D": "f32"},
                                "strides": {"A": [400, 8, 1]}, "epilogue": "relu", "scalars": {"alpha": -2}})";
-  EXPECT_EQ(read(file).description(), "contraction A(3,40,5):f16 B(24,40):f16 D(3,5,24):f32");
+  EXPECT_EQ(read(file).description(),
+            "contraction akb,ck->abc A(3,40,5):(400,8,1):f16 B(24,40):f16 D(3,5,24):f32, linear_combination_relu");
   EXPECT_EQ(std::get<op::Contraction>(read(file).problem()).a.stride, (op::Dims{400, 8, 1}));
   EXPECT_EQ(run(file, "--verify"), ExitCode::ok);
   EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
@@ -206,9 +209,12 @@ TEST_F(RunCommandTest, FindsKernelsForOperandsOfManyTebibytes) {
 
 TEST_F(RunCommandTest, ComputesAndVerifiesGroupsOfEveryMode) {
   EXPECT_EQ(read(grouped_file("ragged_k", "[7, 0, 13]")).description(),
-            "grouped_gemm A(30,40):f16 B(40,24):f16 C(3,30,24):f16 D(3,30,24):f32 offsets(3):s32");
-  EXPECT_EQ(read(grouped_file("masked_m", "[7, 0, 30]")).description(),
-            "grouped_gemm A(3,30,40):f16 B(3,40,24):f16 C(3,30,24):f16 D(3,30,24):f32 counts(3):s32");
+            "grouped_gemm ragged_k A(30,40):(1,30):f16 B(40,24):f16 C(3,30,24):f16 D(3,30,24):f32 offsets(3):s32, "
+            "linear_combination_relu");
+  EXPECT_EQ(
+      read(grouped_file("masked_m", "[7, 0, 30]")).description(),
+      "grouped_gemm masked_m A(3,30,40):(1200,1,30):f16 B(3,40,24):f16 C(3,30,24):f16 D(3,30,24):f32 counts(3):s32, "
+      "linear_combination_relu");
   for (const char* const mode : {"ragged_m", "ragged_n", "ragged_k", "masked_m", "masked_n", "masked_k"})
     EXPECT_EQ(run(grouped_file(mode, "[7, 0, 13]"), "--verify"), ExitCode::ok) << mode;
 }
@@ -253,7 +259,8 @@ TEST_F(RunCommandTest, ReadsAnInterleavedGemm) {
                                     "types": {"A": "s8", "B": "s8", "D": "s8"},
                                     "layouts": {"A": "column_interleaved_32", "B": "row_interleaved_32",
                                                 "D": "column_interleaved_32"}})");
-  EXPECT_EQ(file.description(), "gemm A(40,96):s8 B(96,64):s8 D(40,64):s8");
+  EXPECT_EQ(file.description(),
+            "gemm A(40,96):column_interleaved_32:s8 B(96,64):row_interleaved_32:s8 D(40,64):column_interleaved_32:s8");
 }
 
 std::string gemm_file(const std::string& more) {

@@ -118,11 +118,11 @@ def test_problems_of_files(tilewright, tmp_path):
     arguments = ("profile", "--problems", "list.txt", *files)
     listed = tilewright(*arguments, "--dry-run", cwd=tmp_path)
     assert listed.stdout.splitlines() == [
-        "gemm A(32,16):f16 B(16,16):f16 D(32,16):f16",
+        "gemm A(32,16):f16 B(16,16):(1,16):f16 D(32,16):f16",
         "gemm A(2,8,8):f32 B(2,8,8):f32 D(2,8,8):f32",
-        "conv2d x(1,6,6,8):f16 w(8,3,3,8):f16 y(1,4,4,8):f16",
-        "grouped_gemm A(16,16):f16 B(3,16,8):f16 D(16,8):f16 offsets(3):s32",
-        "contraction A(8,16):f32 B(16,3,5):f32 D(8,3,5):f32",
+        "conv2d fprop x(1,6,6,8):f16 w(8,3,3,8):f16 y(1,4,4,8):f16",
+        "grouped_gemm ragged_m A(16,16):f16 B(3,16,8):f16 D(16,8):f16 offsets(3):s32",
+        "contraction ak,kbc->abc A(8,16):f32 B(16,3,5):f32 D(8,3,5):f32",
     ]
     assert json.loads(tilewright(*arguments, "--dry-run", "--json", cwd=tmp_path).stdout) == {
         "problems": listed.stdout.splitlines()

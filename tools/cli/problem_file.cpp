@@ -16,6 +16,7 @@
 #include "tilewright/kernels/weight_gemm.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
+#include "tilewright/op/problem_text.hpp"
 #include "tilewright/op/product_operation.hpp"
 #include "tilewright/profile/extents.hpp"
 #include "tilewright/program/packed_weights.hpp"
@@ -701,14 +702,7 @@ std::vector<ProblemFile> ProblemFile::read_all(const std::string& path, const re
   });
 }
 
-std::string ProblemFile::description() const {
-  std::string text(op::operation_name(problem_));
-  for (const op::ConstOperand& operand : op::operands(problem_)) {
-    if (operand.is_used)
-      text += fmt::format(" {}{}:{}", operand.name, op::to_string(operand.tensor->shape), name(operand.tensor->dtype));
-  }
-  return text;
-}
+std::string ProblemFile::description() const { return op::problem_text(problem_); }
 
 std::uint64_t ProblemFile::allocate(std::size_t size) {
   memory_.push_back(std::make_unique_for_overwrite<std::byte[]>(size + kAlignment));
