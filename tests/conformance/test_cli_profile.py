@@ -186,18 +186,20 @@ def refusal(finished):
         (("--m", 8, "--n", 8, "--k", 8, "--seconds", 0), "the time of a profile must be above 0"),
         (("--problems", "missing.txt"), "missing.txt"),
         (("--problems", "wrong.txt"), "wrong.txt:2: 'mm=3' is none of m, n, k, batch"),
+        (("--problems", "lacking.txt"), "lacking.txt:1: k=EXTENT is missing: every line needs m, n and k"),
         (("--problems", "empty.txt"), "empty.txt has no problems"),
     ],
 )
 def test_bad_input_is_refused(tilewright, tmp_path, arguments, says):
     (tmp_path / "wrong.txt").write_text("dtype=f32 m=1 n=1 k=1\ndtype=f32 mm=3\n")
+    (tmp_path / "lacking.txt").write_text("dtype=f32 m=1 n=1\n")
     (tmp_path / "empty.txt").write_text("# nothing\n")
     finished = tilewright("profile", *DEVICE, *arguments, cwd=tmp_path)
     if says == "missing.txt":
         assert finished.returncode in (2, 3) and says in finished.stderr
     else:
         assert says in refusal(finished)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.txt", "wrong.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.txt", "lacking.txt", "wrong.txt"]
 
 
 def test_report_refuses_other_files(tilewright, tmp_path):
