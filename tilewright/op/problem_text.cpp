@@ -4,20 +4,10 @@
 
 #include <array>
 
+#include "tilewright/op/packed.hpp"
+
 namespace tilewright::op {
 namespace {
-
-/// Whether the strides are those of a packed tensor whose last mode is contiguous. Modes of extent 1 do not count, and
-/// neither does the batch mode of a pointer array, which has no stride.
-bool is_packed(const Tensor& tensor) {
-  std::int64_t packed = 1;
-  for (int mode = tensor.shape.rank() - 1; mode >= 0; --mode) {
-    if (mode == 0 && tensor.is_pointer_array()) break;
-    if (tensor.shape[mode] != 1 && tensor.stride[mode] != packed) return false;
-    packed *= tensor.shape[mode];
-  }
-  return true;
-}
 
 std::string strides_text(const Tensor& tensor) {
   if (tensor.interleaved == InterleavedMode::rows) return fmt::format(":{}", name(MatrixLayout::row_interleaved));
@@ -33,7 +23,7 @@ std::string epilogue_text(const Epilogue& epilogue) {
   return epilogue.name == "linear_combination" ? "" : ", " + epilogue.name;
 }
 
-/// What Gemm, Conv2d and Contraction have in common.
+/// The math, the accumulator and the epilogue of a Gemm, a Conv2d or a Contraction whose inputs have type `input`.
 template <class Product>
 std::string product_text(const Product& product, DType input) {
   std::string text;
@@ -52,7 +42,7 @@ std::string variant_text(const Problem& problem) {
   return {};
 }
 
-/// What follows the operands.
+/// The text behind the operands.
 std::string details_text(const Problem& problem) {
   if (const auto* const gemm = std::get_if<Gemm>(&problem)) return product_text(*gemm, gemm->a.dtype);
   if (const auto* const grouped = std::get_if<GroupedGemm>(&problem))
