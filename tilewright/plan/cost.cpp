@@ -230,7 +230,7 @@ double dram_bytes(const CostInput& input, const Work& work) {
          static_cast<double>(input.batch) * m * n * (input.element_bytes_d + input.beside_bytes);
 }
 
-/// What it costs that the CTAs of a tile exchange their partial sums.
+/// The cost of the exchange of partial sums among the CTAs of a tile.
 struct Exchange {
   double us = 0;        // time of the exchanges
   double drifting = 1;  // factor on the time of the CTAs' own work

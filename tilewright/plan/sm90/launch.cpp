@@ -584,10 +584,6 @@ Support check_tma_strides(const op::Tensor& tensor) {
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 Refusal refuse_pieces() {
   return refuse("an im2col matrix is repacked if its K has two strides and pieces of multiples of {} bytes", kTmaBytes)
       .as(RefusalCode::strides);
