@@ -64,7 +64,7 @@ constexpr double kDramShare = 0.94;
 constexpr double kIssuesPerClock = 4;
 constexpr double kIssuesPerCopy = 22.1;
 constexpr double kWarpThreads = 32;
-// What L2 and DRAM move for an element whose neighbours in the kernel's order are not its neighbours in memory.
+// Bytes that L2 and DRAM move for an element whose neighbours in the kernel's order are not its neighbours in memory.
 constexpr int kSectorBytes = 32;
 // Time of the barrier among the CTAs of a tile, which goes through L2, and the rate of partial sums to and from L2.
 // All families share them.
@@ -90,14 +90,15 @@ constexpr double kOneWarp = 1.54;
 // Factor on the estimate of f64 on CUDA cores: 200 kernels took 20 % longer than estimated, relative to those on tensor
 // cores of the same problems (H100 and H200, 2026-11-26). 1.1 to 1.25 rank these problems equally well.
 constexpr double kF64OnCudaCores = 1.2;
-// Copies of a tile of zeros, which L2 is not read for, in copies of a tile.
+// Time of the copy of a tile of zeros, for which L2 is not read, relative to the copy of a tile of an operand.
 constexpr double kZeroCopies = 0.279;
 // Extra time of DRAM for a byte of an operand that a CTA loads in lines of 128 bytes along M or N, or along K; it falls
 // with longer lines.
 constexpr double kScatter = 0.06, kScatterK = 0.056, kScatterPower = 0.746;
-// The same of CUDA cores for lines along K that are shorter than 128 bytes, if K is longer: f32 6x3840x17280 read a
-// column-major B in lines of 64 bytes at 1.5 TB/s. 0.6 to 1.5 rank 90 problems of f32 equally well: the first choice
-// takes 2.6 % longer than the best in the mean, and 4.3 % without this term (seeds 46 and 47, H200, 2026-11-27).
+// Further extra time of DRAM, in kernels of CUDA cores, for a byte in a line along K of less than 128 bytes if K is
+// longer: f32 6x3840x17280 read a column-major B in lines of 64 bytes at 1.5 TB/s. 0.6 to 1.5 rank 90 problems of f32
+// equally well: the first choice takes 2.6 % longer than the best in the mean, and 4.3 % without this term (seeds 46
+// and 47, H200, 2026-11-27).
 constexpr double kShortLineK = 0.8;
 
 /// The bytes that are moved for one element of an operand: a sector if it is folded and no first coordinate is
