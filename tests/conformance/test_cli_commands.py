@@ -142,6 +142,9 @@ def test_files_that_do_not_fit_together(tilewright, save, tmp_path):
     fit = save("fit", np.zeros((5, 6), np.float32))
     expect_refusal(tilewright("gemm", "--a", a, "--b", fit, "--beta", 1), "--c is missing")
     expect_refusal(tilewright("gemm", "--a", a, "--b", fit, "--c", fit, "--beta", 1), "shapes of C and D differ")
+    with_c = ("gemm", "--a", a, "--b", fit, "--c", fit)
+    expect_refusal(tilewright(*with_c), "--c has no effect: beta is 0 unless --beta is given")
+    expect_refusal(tilewright(*with_c, "--epilogue", "D = acc"), "--c has no effect: the epilogue does not read C")
     expect_refusal(tilewright("gemm", "--a", tmp_path / "none.npy", "--b", b), "cannot be opened")
 
 

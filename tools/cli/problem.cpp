@@ -210,6 +210,10 @@ void Problem::choose_shapes() {
   // As in numpy.matmul, an operand without a batch, or with a batch of 1, is broadcast.
   if (b.batch && d.batch.value_or(1) == 1) d.batch = b.batch;
   const Extents c = c_.empty() ? d : extents(c_.front(), options_.c);
+  if (!c_.empty() && !gemm_.epilogue.reads_source())
+    throw InvalidArgument("--c has no effect: the epilogue does not read C");
+  if (!c_.empty() && !op::reads_source(gemm_) && !options_.has_beta)
+    throw InvalidArgument("--c has no effect: beta is 0 unless --beta is given");
   if (c_.empty() && !a_.empty() && op::reads_source(gemm_)) throw InvalidArgument("--c is missing: beta is not 0");
   gemm_.a = placeholder(0, gemm_.a.dtype, a, options_.a);
   gemm_.b = placeholder(1, gemm_.b.dtype, b, options_.b);
