@@ -91,6 +91,16 @@ TEST_F(RunCommandTest, PrintsAComputationAsGemmDoes) {
   const auto json = nlohmann::json::parse(testing::internal::GetCapturedStdout());
   EXPECT_TRUE(json.contains("binary") && json.contains("run_ms")) << json;
   EXPECT_EQ(json["verify"]["elements"], 40 * 33);
+  EXPECT_EQ(json["rank"]["number"], 1);
+  EXPECT_GT(json["rank"]["of"], 1);
+  EXPECT_GT(json["rank"]["predicted_us"], 0.0);
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(kStencil, ""), ExitCode::ok);
+  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("number 1 of 1, without a prediction"));
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(kStencil, "--json"), ExitCode::ok);
+  const auto without_estimate = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  EXPECT_EQ(without_estimate["rank"], (nlohmann::json{{"number", 1}, {"of", 1}, {"predicted_us", nullptr}}));
 }
 
 TEST_F(RunCommandTest, OutputsThatAreEmptyAreNotVerifiedAsCandidates) {

@@ -1,6 +1,7 @@
 #include "tools/cli/kernel_choice.hpp"
 
 #include <array>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -113,6 +114,14 @@ Target choose_target(const engine::Engine& engine, const KernelOptions& options)
   return parse_target(options.target).value_or_throw();
 }
 
+std::string origin(const ChosenKernel& chosen) {
+  if (!chosen.rank) return "explicit design";
+  const auto& [number, of, predicted_us] = *chosen.rank;
+  const std::string prediction =
+      std::isfinite(predicted_us) ? fmt::format("predicted {:.1f} us", predicted_us) : "without a prediction";
+  return fmt::format("number {} of {}, {}", number, of, prediction);
+}
+
 ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& problem, const KernelOptions& options) {
   refuse_design_options_without_tile(options);
   const Target target = choose_target(engine, options);
@@ -120,14 +129,13 @@ ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& prob
     const registry::KernelPtr kernel = engine.make_kernel(op::describe(problem), read_design(target, options));
     kernel->supports(problem).or_throw();
     engine.check_promises(*kernel, problem).or_throw();
-    return {kernel, "explicit design"};
+    return {kernel};
   }
   const std::vector<engine::RankedKernel> ranked = engine.find_kernels(problem, {}, target);
   if (ranked.empty()) engine::throw_no_kernel(problem, engine.explain(problem, {}, target));
   for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
     if (ranked[rank].kernel->name().find(options.kernel) == std::string::npos) continue;
-    return {ranked[rank].kernel,
-            fmt::format("number {} of {}, predicted {:.1f} us", rank + 1, ranked.size(), ranked[rank].estimate_us)};
+    return {ranked[rank].kernel, Rank{rank + 1, ranked.size(), ranked[rank].estimate_us}};
   }
   engine::throw_unknown_name(problem, options.kernel, engine.explain(problem, {}, target));
 }
