@@ -192,15 +192,15 @@ struct Tile {
 Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes) {
   const TileShape shape{rows.m, columns, k_bytes / search.element_bytes};
   const int tap_k = search.shared_pixels.tap_k(shape.k), columns_of_tap = search.columns_of_tap(columns);
-  const ConsumerExtras extras{search.promotes,
-                              search.output.d_bytes == 1,
-                              search.loads_fragments,
-                              search.plain_bytes,
-                              search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
-                              search.copies_source,
-                              op::differs_in_k(search.groups) || search.has_row_classes,
-                              search.stores_to_pointers,
-                              reduction_registers(search.staging.reductions, search.groups)};
+  const ConsumerExtras extras{.promotes = search.promotes,
+                              .stores_bytes = search.output.d_bytes == 1,
+                              .loads_fragments = search.loads_fragments,
+                              .plain_bytes = search.plain_bytes,
+                              .reads_mn_major = search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
+                              .copies_source = search.copies_source,
+                              .differs_in_k = op::differs_in_k(search.groups) || search.has_row_classes,
+                              .finds_output = search.stores_to_pointers,
+                              .reduction_registers = reduction_registers(search.staging.reductions, search.groups)};
   Tile tile{
       .rows = rows,
       .input = {.m = search.m,
