@@ -26,6 +26,7 @@
 #include "tilewright/op/grouped_gemm.hpp"
 #include "tilewright/op/named_epilogue.hpp"
 #include "tilewright/op/problem.hpp"
+#include "tilewright/op/problem_text.hpp"
 #include "tilewright/op/reduce_split_k.hpp"
 #include "tilewright/op/split_k.hpp"
 #include "tilewright/op/tensor.hpp"

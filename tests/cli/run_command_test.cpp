@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/unit/engine/stencil.hpp"
@@ -16,6 +17,7 @@
 namespace tilewright::cli {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 constexpr const char* kTransposedGemm = R"({
@@ -79,6 +81,34 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAnOperationOfTheRegistry) {
   EXPECT_EQ(run(kStencil, "--verify-candidates"), ExitCode::ok);
 }
 
+TEST_F(RunCommandTest, PrintsAComputationAsGemmDoes) {
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(kTransposedGemm, "--verify"), ExitCode::ok);
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              ContainsRegex("\nbinary    .* in .* ms\nrun       .* ms, copies"));
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(kTransposedGemm, "--verify --json"), ExitCode::ok);
+  const auto json = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  EXPECT_TRUE(json.contains("binary") && json.contains("run_ms")) << json;
+  EXPECT_EQ(json["verify"]["elements"], 40 * 33);
+  EXPECT_EQ(json["rank"]["number"], 1);
+  EXPECT_GT(json["rank"]["of"], 1);
+  EXPECT_GT(json["rank"]["predicted_us"], 0.0);
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(kStencil, ""), ExitCode::ok);
+  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("number 1 of 1, without a prediction"));
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(kStencil, "--json"), ExitCode::ok);
+  const auto without_estimate = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  EXPECT_EQ(without_estimate["rank"], (nlohmann::json{{"number", 1}, {"of", 1}, {"predicted_us", nullptr}}));
+}
+
+TEST_F(RunCommandTest, OutputsThatAreEmptyAreNotVerifiedAsCandidates) {
+  const std::string file = R"({"operation": "gemm", "extents": {"m": 8, "n": 8, "k": 8, "batch": 0},
+                               "types": {"A": "f16", "B": "f16", "D": "f16"}})";
+  EXPECT_THROW(run(file, "--verify-candidates"), InvalidArgument);
+}
+
 TEST_F(RunCommandTest, AWrongKernelExitsWith1) {
   registry_->replace(std::make_shared<stencil::StencilProvider>(std::vector{1.0F})).or_throw();
   EXPECT_EQ(run(kStencil, "--verify"), ExitCode::wrong_result);
@@ -89,14 +119,16 @@ TEST_F(RunCommandTest, ReadsAGemm) {
   const ProblemFile gemm = read(R"({"operation": "gemm", "extents": {"m": 64, "n": 32, "k": 16, "batch": 3},
                                     "types": {"A": "bf16", "B": "bf16", "C": "f32", "D": "f32"},
                                     "layouts": {"B": "column"}, "epilogue": "relu", "scalars": {"beta": 0.5}})");
-  EXPECT_EQ(gemm.description(), "gemm A(3,64,16):bf16 B(3,16,32):bf16 C(3,64,32):f32 D(3,64,32):f32");
+  EXPECT_EQ(gemm.description(),
+            "gemm A(3,64,16):bf16 B(3,16,32):(512,1,16):bf16 C(3,64,32):f32 D(3,64,32):f32, linear_combination_relu");
 }
 
 TEST_F(RunCommandTest, ComputesAndVerifiesAReductionOfSplitK) {
   const std::string file = R"({"operation": "reduce_split_k", "extents": {"m": 20, "n": 24, "parts": 5},
                                "types": {"parts": "f32", "C": "f16", "D": "f16"},
                                "layouts": {"parts": "column"}, "epilogue": "relu", "scalars": {"alpha": 2, "beta": -1}})";
-  EXPECT_EQ(read(file).description(), "reduce_split_k parts(5,20,24):f32 C(20,24):f16 D(20,24):f16");
+  EXPECT_EQ(read(file).description(),
+            "reduce_split_k parts(5,20,24):(480,1,20):f32 C(20,24):f16 D(20,24):f16, linear_combination_relu");
   EXPECT_EQ(run(file, "--verify"), ExitCode::ok);
   EXPECT_EQ(run(file, "--verify-candidates"), ExitCode::ok);
   EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
@@ -120,7 +152,8 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAContraction) {
   const std::string file = R"({"operation": "contraction", "expression": "akb,ck->abc",
                                "extents": {"a": 3, "b": 5, "c": 24, "k": 40}, "types": {"A": "f16", "B": "f16", "D": "f32"},
                                "strides": {"A": [400, 8, 1]}, "epilogue": "relu", "scalars": {"alpha": -2}})";
-  EXPECT_EQ(read(file).description(), "contraction A(3,40,5):f16 B(24,40):f16 D(3,5,24):f32");
+  EXPECT_EQ(read(file).description(),
+            "contraction akb,ck->abc A(3,40,5):(400,8,1):f16 B(24,40):f16 D(3,5,24):f32, linear_combination_relu");
   EXPECT_EQ(std::get<op::Contraction>(read(file).problem()).a.stride, (op::Dims{400, 8, 1}));
   EXPECT_EQ(run(file, "--verify"), ExitCode::ok);
   EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
@@ -167,7 +200,8 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAnExpression) {
   EXPECT_THAT(message("ak,kb->ac --extents a=3,k=4,b=2"),
               HasSubstr("the result of ak,kb->ac has the mode 'c', but no operand has it"));
   EXPECT_THAT(message("ak,kb->abc --extents a=3,k=4,b=2,c=3"), HasSubstr("c"));
-  EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2 --dtype f17"), HasSubstr("--dtype: unknown type 'f17'"));
+  EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2 --dtype f17"),
+              HasSubstr("--dtype: unknown type 'f17'; the types are f64 f32 "));
 }
 
 std::string grouped_file(const std::string& mode, const std::string& sizes) {
@@ -185,9 +219,12 @@ TEST_F(RunCommandTest, FindsKernelsForOperandsOfManyTebibytes) {
 
 TEST_F(RunCommandTest, ComputesAndVerifiesGroupsOfEveryMode) {
   EXPECT_EQ(read(grouped_file("ragged_k", "[7, 0, 13]")).description(),
-            "grouped_gemm A(30,40):f16 B(40,24):f16 C(3,30,24):f16 D(3,30,24):f32 offsets(3):s32");
-  EXPECT_EQ(read(grouped_file("masked_m", "[7, 0, 30]")).description(),
-            "grouped_gemm A(3,30,40):f16 B(3,40,24):f16 C(3,30,24):f16 D(3,30,24):f32 counts(3):s32");
+            "grouped_gemm ragged_k A(30,40):(1,30):f16 B(40,24):f16 C(3,30,24):f16 D(3,30,24):f32 offsets(3):s32, "
+            "linear_combination_relu");
+  EXPECT_EQ(
+      read(grouped_file("masked_m", "[7, 0, 30]")).description(),
+      "grouped_gemm masked_m A(3,30,40):(1200,1,30):f16 B(3,40,24):f16 C(3,30,24):f16 D(3,30,24):f32 counts(3):s32, "
+      "linear_combination_relu");
   for (const char* const mode : {"ragged_m", "ragged_n", "ragged_k", "masked_m", "masked_n", "masked_k"})
     EXPECT_EQ(run(grouped_file(mode, "[7, 0, 13]"), "--verify"), ExitCode::ok) << mode;
 }
@@ -232,7 +269,8 @@ TEST_F(RunCommandTest, ReadsAnInterleavedGemm) {
                                     "types": {"A": "s8", "B": "s8", "D": "s8"},
                                     "layouts": {"A": "column_interleaved_32", "B": "row_interleaved_32",
                                                 "D": "column_interleaved_32"}})");
-  EXPECT_EQ(file.description(), "gemm A(40,96):s8 B(96,64):s8 D(40,64):s8");
+  EXPECT_EQ(file.description(),
+            "gemm A(40,96):column_interleaved_32:s8 B(96,64):row_interleaved_32:s8 D(40,64):column_interleaved_32:s8");
 }
 
 std::string gemm_file(const std::string& more) {

@@ -88,7 +88,7 @@ BAD_PROBLEMS = {
     "accumulator": ((*SMALL, "--dtype", "f16", "--accumulator", "s32"), "accumulate in f32 or f16, got s32"),
     "out_dtype": ((*SMALL, "--dtype", "f64", "--out-dtype", "s8"), "is s8, which is not supported with f64"),
     "math_of_f16": ((*SMALL, "--dtype", "f16", "--math", "multiply_add_tf32"), "takes f32 operands, got f16"),
-    "unknown_math": ((*SMALL, "--math", "divide"), "unknown operation 'divide'"),
+    "unknown_math": ((*SMALL, "--math", "divide"), "--math: unknown operation 'divide': it must be multiply_add, "),
     "unknown_epilogue": ((*SMALL, "--epilogue", "mish"), "unknown epilogue 'mish'"),
     "epilogue_of_s32": ((*SMALL, "--dtype", "s8", "--epilogue", "gelu"), "compute type s32"),
     "fraction_of_s32": ((*SMALL, "--dtype", "s8", "--alpha", "0.5"), "32-bit integer"),
@@ -114,7 +114,7 @@ BAD_PROBLEMS = {
     "too_much_smem": ((*SMALL, "--tile", "128x128x32", "--stages", 20), "shared memory"),
     "no_such_instruction": ((*SMALL, "--tile", "128x128x32", "--instruction", "16x8x5"), "16x8x5"),
     "unknown_op_class": ((*SMALL, "--tile", "128x128x8", "--op-class", "abacus"), "simt or tensor_op"),
-    "design_without_tile": ((*SMALL, "--stages", 3), "need --tile"),
+    "design_without_tile": ((*SMALL, "--stages", 3), "--stages is a part of an explicit design, which needs --tile"),
     "two_kernels": ((*SMALL, "--tile", "128x128x8", "--kernel", "simt"), "not both"),
     "unknown_option": ((*SMALL, "--frobnicate"), "--frobnicate"),
     "unknown_fill": ((*SMALL, "--distribution", "sand"), "must be integer or normal"),
@@ -142,6 +142,9 @@ def test_files_that_do_not_fit_together(tilewright, save, tmp_path):
     fit = save("fit", np.zeros((5, 6), np.float32))
     expect_refusal(tilewright("gemm", "--a", a, "--b", fit, "--beta", 1), "--c is missing")
     expect_refusal(tilewright("gemm", "--a", a, "--b", fit, "--c", fit, "--beta", 1), "shapes of C and D differ")
+    with_c = ("gemm", "--a", a, "--b", fit, "--c", fit)
+    expect_refusal(tilewright(*with_c), "--c has no effect: beta is 0 unless --beta is given")
+    expect_refusal(tilewright(*with_c, "--epilogue", "D = acc"), "--c has no effect: the epilogue does not read C")
     expect_refusal(tilewright("gemm", "--a", tmp_path / "none.npy", "--b", b), "cannot be opened")
 
 

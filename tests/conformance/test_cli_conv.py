@@ -71,7 +71,7 @@ def test_a_kernel_is_chosen_and_explained(tilewright):
         (("--groups", 5), "--c must be a multiple of --groups 5, got 8"),
         (("--pass", "bprop"), "--pass must be fprop, dgrad or wgrad, got 'bprop'"),
         (("--mode", "fast"), "--mode must be cross_correlation or convolution, got 'fast'"),
-        (("--dtype", "f8"), "--dtype: unknown type 'f8'"),
+        (("--dtype", "f8"), "--dtype: unknown type 'f8'; the types are f64 f32 "),
         (("--distribution", "uniform"), "--distribution must be integer or normal, got 'uniform'"),
         (("--epilogue", "relu", "--epilogue-scalar", "a=1"), "--epilogue-scalar is for an --epilogue that is a text"),
         (("--epilogue-dtype", "bias=f16"), "--epilogue-dtype: the epilogue has no 'bias'"),
@@ -116,7 +116,7 @@ def run(tilewright, tmp_path, *options, **changes):
 def test_a_problem_file_is_computed(tilewright, tmp_path):
     done = run(tilewright, tmp_path, "--verify")
     assert done.returncode == 0, done.stderr
-    assert "conv2d w(16,3,3,8):f16 y(2,4,6,16):f16 x(2,7,6,8):f32" in done.stdout
+    assert "conv2d dgrad w(16,3,3,8):f16 y(2,4,6,16):f16 x(2,7,6,8):f32, stride 2x1, padding 1x1\n" in done.stdout
     assert "672 elements equal the reference bit for bit" in done.stdout
     with_c = {"x": "f16", "w": "f16", "y": "f32", "C": "f32"}
     done = run(

@@ -61,7 +61,7 @@ def test_an_output_that_is_an_input(tilewright, save, tmp_path, option):
     link = tmp_path / "link.npy"
     link.symlink_to(files[option])
     arguments = [text for name in ("--a", "--b", "--c") for text in (name, files[name])]
-    epilogue = ("--epilogue", "D = acc + row(bias)", "--epilogue-input", f"bias={files['--epilogue-input bias']}")
+    epilogue = ("--epilogue", "D = acc + row(bias) + C", "--epilogue-input", f"bias={files['--epilogue-input bias']}")
     for out in (files[option], link):
         finished = tilewright("gemm", *arguments, *epilogue, "--out", out, "--device", "emulator:sm_80")
         expect_refusal(finished, f"--out {out} would overwrite {files[option]}, which {option} reads")

@@ -317,6 +317,8 @@ def test_zero_beta_does_not_read_c(tilewright, save, tmp_path, device):
         save("b", a),
         "--c",
         save("c", c),
+        "--beta",
+        0,
         "--out",
         tmp_path / "d.npy",
     )

@@ -118,11 +118,11 @@ def test_problems_of_files(tilewright, tmp_path):
     arguments = ("profile", "--problems", "list.txt", *files)
     listed = tilewright(*arguments, "--dry-run", cwd=tmp_path)
     assert listed.stdout.splitlines() == [
-        "gemm A(32,16):f16 B(16,16):f16 D(32,16):f16",
+        "gemm A(32,16):f16 B(16,16):(1,16):f16 D(32,16):f16",
         "gemm A(2,8,8):f32 B(2,8,8):f32 D(2,8,8):f32",
-        "conv2d x(1,6,6,8):f16 w(8,3,3,8):f16 y(1,4,4,8):f16",
-        "grouped_gemm A(16,16):f16 B(3,16,8):f16 D(16,8):f16 offsets(3):s32",
-        "contraction A(8,16):f32 B(16,3,5):f32 D(8,3,5):f32",
+        "conv2d fprop x(1,6,6,8):f16 w(8,3,3,8):f16 y(1,4,4,8):f16",
+        "grouped_gemm ragged_m A(16,16):f16 B(3,16,8):f16 D(16,8):f16 offsets(3):s32",
+        "contraction ak,kbc->abc A(8,16):f32 B(16,3,5):f32 D(8,3,5):f32",
     ]
     assert json.loads(tilewright(*arguments, "--dry-run", "--json", cwd=tmp_path).stdout) == {
         "problems": listed.stdout.splitlines()
@@ -186,18 +186,20 @@ def refusal(finished):
         (("--m", 8, "--n", 8, "--k", 8, "--seconds", 0), "the time of a profile must be above 0"),
         (("--problems", "missing.txt"), "missing.txt"),
         (("--problems", "wrong.txt"), "wrong.txt:2: 'mm=3' is none of m, n, k, batch"),
+        (("--problems", "lacking.txt"), "lacking.txt:1: k=EXTENT is missing: every line needs m, n and k"),
         (("--problems", "empty.txt"), "empty.txt has no problems"),
     ],
 )
 def test_bad_input_is_refused(tilewright, tmp_path, arguments, says):
     (tmp_path / "wrong.txt").write_text("dtype=f32 m=1 n=1 k=1\ndtype=f32 mm=3\n")
+    (tmp_path / "lacking.txt").write_text("dtype=f32 m=1 n=1\n")
     (tmp_path / "empty.txt").write_text("# nothing\n")
     finished = tilewright("profile", *DEVICE, *arguments, cwd=tmp_path)
     if says == "missing.txt":
         assert finished.returncode in (2, 3) and says in finished.stderr
     else:
         assert says in refusal(finished)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.txt", "wrong.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.txt", "lacking.txt", "wrong.txt"]
 
 
 def test_report_refuses_other_files(tilewright, tmp_path):
@@ -268,8 +270,8 @@ def test_progress_is_one_line_on_a_terminal(tilewright):
         (("profile", "more"), "tilewright profile takes no value 'more'; see tilewright profile --help"),
         (("profile", "--unlike"), "there is no option --unlike; see tilewright profile --help"),
         (("cache", "ls", "more"), "tilewright cache ls takes no value 'more'; see tilewright cache ls --help"),
-        (("report",), "profile is missing; see tilewright report --help"),
-        (("completion",), "shell is missing; see tilewright completion --help"),
+        (("report",), "profile is missing: JSON file that profile wrote; see tilewright report --help"),
+        (("completion",), "shell is missing: bash, zsh or fish; see tilewright completion --help"),
         (("completion", "tcsh"), "shell must be bash, zsh or fish, got 'tcsh'"),
     ],
 )

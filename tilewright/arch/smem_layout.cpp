@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/base/rounding.hpp"
 
 namespace tilewright::arch {
@@ -40,7 +41,7 @@ int clocks(std::span<const std::int64_t> byte_offsets, int access_bytes) {
 }
 
 void require_access(std::span<const std::int64_t> byte_offsets, int access_bytes) {
-  if (access_bytes < 1 || access_bytes > 16 || !std::has_single_bit(static_cast<unsigned>(access_bytes)))
+  if (access_bytes > 16 || !is_power_of_two(access_bytes))
     throw InvalidArgument(fmt::format("a lane must access 1, 2, 4, 8 or 16 bytes, got {}", access_bytes));
   if (byte_offsets.size() > static_cast<std::size_t>(kWarp))
     throw InvalidArgument(fmt::format("a warp has {} lanes, got {} offsets", kWarp, byte_offsets.size()));
@@ -54,7 +55,7 @@ void require_access(std::span<const std::int64_t> byte_offsets, int access_bytes
 
 Result<layout::Swizzle> swizzle_for(int row_bytes, SmemAccess access) {
   const int chunk = chunk_bytes(access);
-  if (row_bytes < chunk || row_bytes > kSmemLineBytes || !std::has_single_bit(static_cast<unsigned>(row_bytes)))
+  if (row_bytes < chunk || row_bytes > kSmemLineBytes || !is_power_of_two(row_bytes))
     return refuse("rows of a panel must be a power of two from {} to {} bytes, got {}", chunk, kSmemLineBytes,
                   row_bytes);
   // A line is 128 bytes, one word of each bank, and holds one or more rows. The low bits of the line number are XORed

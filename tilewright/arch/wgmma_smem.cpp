@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <bit>
 
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/layout/composed_layout.hpp"
 
 namespace tilewright::arch {
@@ -23,7 +23,7 @@ constexpr int kAtomRows = 8;
 layout::Swizzle bit_swizzle(SwizzleMode mode) { return downcast(byte_swizzle(mode), 8); }
 
 Support check_element(int element_bits) {
-  if (element_bits < 1 || element_bits > 128 || !std::has_single_bit(static_cast<unsigned>(element_bits)))
+  if (element_bits > 128 || !is_power_of_two(element_bits))
     return refuse("elements in shared memory must have 1, 2, 4, ... or 128 bits, got {}", element_bits);
   return {};
 }

@@ -156,6 +156,10 @@ Result<BundleReport> import_bundle(Store& store, const std::string& path, std::s
                             SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
     if (const Support format = check_format(database); !format) return refused(format.reason());
     return import_kernels(store, database, trusted);
+  } catch (const DatabaseError& error) {
+    if (is_interrupted()) throw;
+    if (error.code() == SQLITE_NOTADB) return refused("it is not a bundle, which is an SQLite database");
+    return refused(error.what());
   } catch (const Error& error) {
     if (is_interrupted()) throw;
     return refused(error.what());

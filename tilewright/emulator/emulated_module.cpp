@@ -275,7 +275,10 @@ const KernelInfo& EmulatedModule::kernel(std::string_view name) const {
         "the module has no kernel: it needs a __global__ function, and a template must be instantiated: template "
         "__global__ void f<float>(...);");
   }
-  if (name.empty()) throw InvalidArgument(fmt::format("the module has {} kernels: {}", kernels_.size(), names));
+  if (name.empty()) {
+    throw InvalidArgument(
+        fmt::format("the module has {} kernels: choose one of them by name: {}", kernels_.size(), names));
+  }
   throw InvalidArgument(fmt::format("the module has {} kernels of the name {}; its kernels are {}",
                                     matches == 0 ? "no" : "several", printable(name, 200), names));
 }

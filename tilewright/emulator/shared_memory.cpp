@@ -993,6 +993,173 @@ Mask SharedMemory::access_whole_sectors(const VectorClock& now, Stamp first, con
   return others;
 }
 
+/// The accesses of one instruction, lane by lane: the last resort of access_lanes().
+class SharedMemory::LaneAccess {
+ public:
+  LaneAccess(SharedMemory& memory, const VectorClock& now, Stamp first, const std::uint64_t* addresses,
+             std::uint64_t base, std::uint32_t bytes, bool writes)
+      : memory_(memory), now_(now), first_(first), addresses_(addresses), base_(base), bytes_(bytes), writes_(writes) {}
+
+  /// The cells of a lane: one for each word, or for each byte of a part of a word.
+  Cell* cells_of(int lane) {
+    const std::size_t begin = addresses_[lane] - base_ - kSharedBase;
+    if (bytes_ == 4) return memory_.word_cell(begin / 4);
+    if (bytes_ > 4) return memory_.word_cells(begin / 4, cells_);
+    if (memory_.word_cell(begin / 4)->writer.epoch != kSplit) memory_.split_word(begin / 4);
+    return &memory_.bytes_[begin];
+  }
+
+  /// As access_lanes().
+  Mask access(Mask lanes) {
+    Mask others = 0;
+    std::uint64_t last = 0, before_last = 0;  // addresses of lanes that read without a finding
+    while (lanes != 0) {
+      const int lane = std::countr_zero(lanes);
+      lanes &= lanes - 1;
+      // add_reader() keeps two of the lanes that read the same bytes, so that more need no check.
+      if (!writes_ && addresses_[lane] == last && last == before_last) continue;
+      Cell* const cells = cells_of(lane);
+      const Stamp access = stamp_of(static_cast<std::uint32_t>(lane));
+      if (!is_plain(lane, cells, access)) {
+        others |= Mask{1} << lane;
+        continue;
+      }
+      before_last = last;
+      last = addresses_[lane];
+      if (writes_) {
+        write(cells, access);
+        continue;
+      }
+      const std::size_t recorded = read(lane, cells, access, lanes);
+      if (recorded == 0) continue;
+      const std::size_t after = static_cast<std::size_t>(lane) + recorded;
+      lanes = after < kWarpSize ? lanes >> after << after : 0;
+      last = addresses_[after - 1];
+    }
+    return others;
+  }
+
+ private:
+  Stamp stamp_of(std::uint32_t lane) const { return {first_.epoch, first_.code + lane * kNextLane}; }
+
+  bool is_own(const Stamp& earlier, const Stamp& access) const {
+    return earlier.epoch == access.epoch && !memory_.unordered(earlier, now_, access);
+  }
+
+  bool writer_is_plain(const Cell& cell, const Stamp& access) {
+    const PackedEpoch writer = cell.writer.epoch;
+    if ((writer & kInFlight) != 0 || writer == kRedZone) return false;  // also of a split word
+    if (writer == ordered_writer_ || is_own(cell.writer, access)) return true;
+    if (writer == access.epoch) return false;
+    if (writer == 0) return writes_;
+    if (!ordered(writer, now_)) return false;
+    ordered_writer_ = writer;
+    return true;
+  }
+
+  bool readers_are_plain(const Cell& cell, const Stamp& access) {
+    const PackedEpoch reader = cell.reader.epoch;
+    if (reader == 0 || reader == ordered_reader_ || is_own(cell.reader, access)) return true;
+    if ((reader & kSet) != 0) {
+      if (set_index(cell) == ordered_set_) return true;
+      const auto& readers = memory_.set_of(cell).readers;
+      if (!std::ranges::all_of(readers, [&](const Stamp& each) { return ordered(each.epoch, now_); })) return false;
+      // The warp's own reads at this time are judged by lane.
+      if (std::ranges::any_of(readers, [&](const Stamp& each) { return each.epoch == access.epoch; }))
+        return memory_.is_plain(cell, now_, access, true);
+      ordered_set_ = set_index(cell);
+      return true;
+    }
+    if (reader == access.epoch || !ordered(reader, now_)) return false;
+    ordered_reader_ = reader;
+    return true;
+  }
+
+  /// Whether the access of the lane breaks no rule.
+  bool is_plain(int lane, const Cell* cells, const Stamp& access) {
+    bool plain = bytes_ < 4 || (addresses_[lane] - base_) % 4 == 0;
+    for (std::size_t i = 0; i < cells_ && plain; ++i)
+      plain = writer_is_plain(cells[i], access) && (!writes_ || readers_are_plain(cells[i], access));
+    return plain;
+  }
+
+  void write(Cell* cells, const Stamp& access) {
+    for (std::size_t i = 0; i < cells_; ++i) {
+      memory_.drop_readers(cells[i]);
+      cells[i].writer = access;
+    }
+  }
+
+  /// Records the reads of the lane's cells. If those of the lanes after it, as far as they are in `lanes`, are alike,
+  /// it records these too. Returns the number of lanes, or 0 if each cell was recorded on its own.
+  std::size_t read(int lane, Cell* cells, const Stamp& access, Mask lanes) {
+    for (std::size_t i = 0; i < cells_; ++i) {
+      Cell& cell = cells[i];
+      if (read_without_change_of_a_set(cell, access)) continue;
+      const bool whole =
+          i == 0 && std::all_of(cells, cells + cells_, [&](const Cell& each) { return follows(cell, each, 0, 1); });
+      if (!whole) {
+        if (!memory_.has_read(cell, access)) memory_.add_reader(cell, now_, access);
+        continue;
+      }
+      std::size_t count = 1;
+      while (is_alike(lane, cell, access, count, lanes)) ++count;
+      memory_.add_reader(cells, count * cells_, cells_, access);
+      return count;
+    }
+    return 0;
+  }
+
+  /// Records the read if the cell needs no set of readers for it, or has a set that stays as it is.
+  bool read_without_change_of_a_set(Cell& cell, const Stamp& access) {
+    const PackedEpoch reader = cell.reader.epoch;
+    if (reader == 0 || reader == ordered_reader_) {
+      cell.reader = access;
+      return true;
+    }
+    if (reader == access.epoch && memory_.has_read(cell, access)) return true;
+    if ((reader & kSet) != 0) {
+      if (set_index(cell) == full_set_) return true;
+      const auto& readers = memory_.set_of(cell).readers;
+      const auto own = first_read_of(readers, agent_of(access.epoch));
+      if (readers.end() - own < 2 || own[0].epoch != access.epoch || own[1].epoch != access.epoch) return false;
+      full_set_ = set_index(cell);
+      return true;
+    }
+    if (reader == access.epoch) return false;
+    if (agent_of(reader) != agent_of(access.epoch) && !ordered(reader, now_)) return false;
+    ordered_reader_ = reader;
+    cell.reader = access;
+    return true;
+  }
+
+  /// Whether the cells of the lane `count` lanes later follow those of `lane`, whose first is `cell`, and can be
+  /// recorded together with them.
+  bool is_alike(int lane, const Cell& cell, const Stamp& access, std::size_t count, Mask lanes) {
+    const std::size_t next = static_cast<std::size_t>(lane) + count;
+    if (next >= kWarpSize || ((lanes >> next) & 1) == 0) return false;
+    if (addresses_[next] != addresses_[lane] + count * bytes_) return false;
+    const Stamp of_next{access.epoch, access.code + static_cast<std::uint32_t>(count) * kNextLane};
+    const Cell* const at = cells_of(static_cast<int>(next));
+    return std::all_of(at, at + cells_, [&](const Cell& each) {
+      return follows(cell, each, count, 1) && writer_is_plain(each, of_next);
+    });
+  }
+
+  SharedMemory& memory_;
+  const VectorClock& now_;
+  const Stamp first_;
+  const std::uint64_t* const addresses_;
+  const std::uint64_t base_;
+  const std::uint32_t bytes_;
+  const bool writes_;
+  const std::size_t cells_ = bytes_ < 4 ? bytes_ : bytes_ / 4;  // of a lane
+  // Epochs and a set of which nothing is to be reported, whichever lane accesses the cell. kSplit stands for none.
+  PackedEpoch ordered_writer_ = kSplit, ordered_reader_ = kSplit;
+  std::size_t ordered_set_ = kSplit;
+  std::size_t full_set_ = kSplit;  // two lanes of the warp have read its cells at this time
+};
+
 Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
                                 std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes) {
   if (!shadowed() || !undefined_bits_.empty()) return lanes;
@@ -1002,16 +1169,7 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
     for (std::uint64_t lane = 1; lane < kWarpSize; ++lane) gaps |= addresses[lane] - addresses[0] - lane * bytes;
     if (gaps == 0 && access_consecutive(now, accessor, addresses[0] - base, bytes, writes)) return 0;
   }
-  // The cells of a lane: one for each word, or for each byte of a part of a word.
-  const std::size_t words = bytes < 4 ? bytes : bytes / 4;
-  const auto cells_of = [&](int lane) {
-    const std::size_t begin = addresses[lane] - base - kSharedBase;
-    if (words == 1 && bytes == 4) return word_cell(begin / 4);
-    if (bytes >= 4) return word_cells(begin / 4, words);
-    if (word_cell(begin / 4)->writer.epoch != kSplit) split_word(begin / 4);
-    return &bytes_[begin];
-  };
-  if (bytes >= 4) lanes = access_whole_sectors(now, first, addresses, base, lanes, words, writes);
+  if (bytes >= 4) lanes = access_whole_sectors(now, first, addresses, base, lanes, bytes / 4, writes);
   // add_reader() keeps two of the lanes that read the same bytes, so that more need no check.
   Mask like_before = 0;
   if (!writes) {
@@ -1023,118 +1181,12 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
     lanes &= ~like_before;
   }
   if (lanes == 0) return 0;
+  LaneAccess by_lane(*this, now, first, addresses, base, bytes, writes);
   const Mask but_four = clear_lowest(clear_lowest(clear_lowest(clear_lowest(lanes))));
   // Most often the cells of all lanes have sets of readers if one has.
-  const bool has_sets = but_four != 0 && (cells_of(std::countr_zero(lanes))->reader.epoch & kSet) != 0;
+  const bool has_sets = but_four != 0 && (by_lane.cells_of(std::countr_zero(lanes))->reader.epoch & kSet) != 0;
   if (but_four != 0 && !has_sets && access_scattered(now, first, addresses, base, lanes, bytes, writes)) return 0;
-  Mask others = 0;
-  // Epochs and a set of which nothing is to be reported, whichever lane accesses the cell. kSplit stands for none.
-  PackedEpoch ordered_writer = kSplit, ordered_reader = kSplit;
-  std::size_t ordered_set = kSplit;
-  const auto is_own = [&](const Stamp& earlier, const Stamp& access) {
-    return earlier.epoch == access.epoch && !unordered(earlier, now, access);
-  };
-  const auto writer_is_plain = [&](const Cell& cell, const Stamp& access) {
-    const PackedEpoch writer = cell.writer.epoch;
-    if ((writer & kInFlight) != 0 || writer == kRedZone) return false;  // also of a split word
-    if (writer == ordered_writer || is_own(cell.writer, access)) return true;
-    if (writer == access.epoch) return false;
-    if (writer == 0) return writes;
-    if (!ordered(writer, now)) return false;
-    ordered_writer = writer;
-    return true;
-  };
-  const auto readers_are_plain = [&](const Cell& cell, const Stamp& access) {
-    const PackedEpoch reader = cell.reader.epoch;
-    if (reader == 0 || reader == ordered_reader || is_own(cell.reader, access)) return true;
-    if ((reader & kSet) != 0) {
-      if (set_index(cell) == ordered_set) return true;
-      const auto& readers = set_of(cell).readers;
-      if (!std::ranges::all_of(readers, [&](const Stamp& each) { return ordered(each.epoch, now); })) return false;
-      // The warp's own reads at this time are judged by lane.
-      if (std::ranges::any_of(readers, [&](const Stamp& each) { return each.epoch == access.epoch; })) {
-        return is_plain(cell, now, access, true);
-      }
-      ordered_set = set_index(cell);
-      return true;
-    }
-    if (reader == access.epoch || !ordered(reader, now)) return false;
-    ordered_reader = reader;
-    return true;
-  };
-  std::uint64_t last = 0, before_last = 0;  // addresses of lanes that read without a finding
-  std::size_t full_set = kSplit;            // two lanes of the warp have read its cells at this time
-  while (lanes != 0) {
-    const int lane = std::countr_zero(lanes);
-    lanes &= lanes - 1;
-    // add_reader() keeps two of the lanes that read the same bytes, so that more need no check.
-    if (!writes && addresses[lane] == last && last == before_last) continue;
-    Cell* const cells = cells_of(lane);
-    const Stamp access{first.epoch, first.code + static_cast<std::uint32_t>(lane) * kNextLane};
-    bool plain = bytes < 4 || (addresses[lane] - base) % 4 == 0;
-    for (std::size_t i = 0; i < words && plain; ++i) {
-      plain = writer_is_plain(cells[i], access) && (!writes || readers_are_plain(cells[i], access));
-    }
-    if (!plain) {
-      others |= Mask{1} << lane;
-      continue;
-    }
-    before_last = last;
-    last = addresses[lane];
-    for (std::size_t i = 0; i < words; ++i) {
-      Cell& cell = cells[i];
-      if (writes) {
-        drop_readers(cell);
-        cell.writer = access;
-        continue;
-      }
-      const PackedEpoch reader = cell.reader.epoch;
-      if (reader == 0 || reader == ordered_reader) {
-        cell.reader = access;
-        continue;
-      }
-      if (reader == access.epoch && has_read(cell, access)) continue;
-      if ((reader & kSet) != 0) {
-        // The set would not change, see add_reader().
-        if (set_index(cell) == full_set) continue;
-        const auto& readers = set_of(cell).readers;
-        const auto own = first_read_of(readers, agent_of(access.epoch));
-        if (readers.end() - own >= 2 && own[0].epoch == access.epoch && own[1].epoch == access.epoch) {
-          full_set = set_index(cell);
-          continue;
-        }
-      }
-      const bool one = (reader & kSet) == 0;
-      if (one && reader != access.epoch && (agent_of(reader) == agent_of(access.epoch) || ordered(reader, now))) {
-        ordered_reader = reader;
-        cell.reader = access;
-        continue;
-      }
-      const auto is_alike = [&](std::size_t next) {  // the cells of that lane follow those of this one
-        if (next >= kWarpSize || ((lanes >> next) & 1) == 0) return false;
-        const std::size_t count = next - static_cast<std::size_t>(lane);
-        if (addresses[next] != addresses[lane] + count * bytes) return false;
-        const Stamp of_next{access.epoch, access.code + static_cast<std::uint32_t>(count) * kNextLane};
-        const Cell* const at = cells_of(static_cast<int>(next));
-        for (std::size_t word = 0; word < words; ++word) {
-          if (!follows(cell, at[word], count, 1) || !writer_is_plain(at[word], of_next)) return false;
-        }
-        return true;
-      };
-      const bool whole =
-          i == 0 && std::all_of(cells, cells + words, [&](const Cell& each) { return follows(cell, each, 0, 1); });
-      if (!whole) {
-        if (!has_read(cell, access)) add_reader(cell, now, access);
-        continue;
-      }
-      auto after = static_cast<std::size_t>(lane) + 1;
-      while (is_alike(after)) ++after;
-      add_reader(cells, (after - static_cast<std::size_t>(lane)) * words, words, access);
-      lanes = after < kWarpSize ? lanes >> after << after : 0;
-      last = addresses[after - 1];
-      break;
-    }
-  }
+  Mask others = by_lane.access(lanes);
   for (Mask left = others == 0 ? 0 : like_before; left != 0; left &= left - 1) {
     const Mask lane = left & (~left + 1);
     if ((others & (lane >> 1 | lane >> 2)) != 0) others |= lane;

@@ -267,6 +267,7 @@ class SharedMemory {
   /// there is nothing to report. Else it does nothing. The cells of a lane are those of its words or bytes.
   bool access_scattered(const VectorClock& now, Stamp first, const std::uint64_t* addresses, std::uint64_t base,
                         Mask lanes, std::uint32_t bytes, bool writes);
+  class LaneAccess;
   /// Whether there is nothing to report of an access.
   bool is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const;
   /// Records the conflicting access for other(); returns ok instead of the verdict when its check is switched off.

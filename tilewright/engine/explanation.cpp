@@ -30,7 +30,9 @@ std::string to_text(const Explanation& explanation, bool with_refusals) {
   const std::string_view first = explanation.tuned ? ", after the tuned choice"
                                  : quick_start     ? ", after the one that compiles quickly"
                                                    : "";
-  std::string text = fmt::format("{} kernels, best first by predicted time{}\n", explanation.kernels.size(), first);
+  const std::size_t count = explanation.kernels.size();
+  std::string text =
+      fmt::format("{} {}, best first by predicted time{}\n", count, count == 1 ? "kernel" : "kernels", first);
   if (explanation.required.any()) text = requirement_text(explanation) + text;
   for (std::size_t rank = 0; rank < explanation.kernels.size(); ++rank) {
     const auto& [kernel, estimate_us, remarks] = explanation.kernels[rank];

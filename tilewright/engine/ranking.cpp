@@ -69,14 +69,25 @@ registry::Discovery discover(std::span<const registry::ProviderPtr> providers, c
   return found;
 }
 
-/// The predicted time in microseconds. Refused if the kernel's code throws, if the kernel does not meet the
-/// requirement, or if it cannot be launched on `small`, a device with fewer SMs than plans assume; null: the device has
-/// all of them.
-Result<double> estimate(const registry::Kernel& kernel, const op::Problem& problem, const Requirement& requirement,
-                        const runtime::DeviceProperties* small) {
+/// Refuses a kernel whose design is for a target whose code does not run on `target`. Code of an older architecture of
+/// the same major version runs; PTX of any older one does, too, if the driver of a GPU compiles it.
+Support check_target(const registry::Kernel& kernel, const Target& target, bool is_emulated) {
+  const Target& own = plan::tiling(kernel.metadata().design).target;
+  if (target.runs_cubin(own)) return {};
+  if (!is_emulated && target.runs_ptx(own) && kernel.source().language == compile::Language::ptx) return {};
+  return refuse("its design is for {}, whose code does not run on {}", own.name(), target.name())
+      .as(RefusalCode::architecture);
+}
+
+/// The predicted time in microseconds. Refused if the kernel's code throws, if it does not run on `target`, if the
+/// kernel does not meet the requirement, or if it cannot be launched on `small`, a device with fewer SMs than plans
+/// assume; null: the device has all of them.
+Result<double> estimate(const registry::Kernel& kernel, const op::Problem& problem, const Target& target,
+                        bool is_emulated, const Requirement& requirement, const runtime::DeviceProperties* small) {
   try {
     if (const Support met = check(requirement, kernel, problem); !met) return met.refusal();
     if (op::is_empty(problem)) return 0.0;  // nothing is launched
+    if (const Support runs = check_target(kernel, target, is_emulated); !runs) return runs.refusal();
     if (const Support fits = small == nullptr ? Support() : check_residence(kernel, problem, *small); !fits)
       return fits.refusal();
     const double estimate_us = kernel.estimate_us(problem);
@@ -120,8 +131,10 @@ Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Pro
                           .required = requirement.promises,
                           .order = order};
   const bool is_small = target == device.target && has_fewer_sms(device);  // a MIG instance, or a smaller GPU
+  const bool is_emulated = target == device.target && device.emulated;
   for (registry::KernelPtr& kernel : found.kernels) {
-    Result<double> estimate_us = estimate(*kernel, problem, requirement, is_small ? &device : nullptr);
+    Result<double> estimate_us =
+        estimate(*kernel, problem, target, is_emulated, requirement, is_small ? &device : nullptr);
     if (estimate_us) {
       std::vector<std::string> remarks = op::is_empty(problem) ? std::vector<std::string>() : kernel->remarks(problem);
       explanation.kernels.push_back({std::move(kernel), *estimate_us, std::move(remarks)});

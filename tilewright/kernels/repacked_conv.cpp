@@ -3,7 +3,6 @@
 // merged.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/base/tensor_map.hpp"
 #include "tilewright/kernels/copying_kernel.hpp"
@@ -228,7 +228,7 @@ std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
     // (H200, 2026-11-28).
     const std::int64_t row = conv.w.shape[2] * channels;
     const std::vector<std::int64_t> units = units_of(row, of_x, kMaxWindowPadding);
-    const bool is_whole = std::has_single_bit(static_cast<std::uint64_t>(round_up(row, units.front())));
+    const bool is_whole = is_power_of_two(round_up(row, units.front()));
     all.push_back({.method = Method::window_rows, .unit = is_whole ? units.front() : units.back()});
   }
   if (conv.pass == op::ConvPass::wgrad) {

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/layout/conditions.hpp"
 #include "tilewright/layout/modes.hpp"
 
@@ -36,8 +37,7 @@ std::vector<std::int64_t> images_of_bits(const Layout& a, const Swizzle& swizzle
   Modes modes = integer_modes("composition with a swizzle", a);
   merge_past_end(modes);
   for (std::size_t i = 0; i + 1 < modes.size(); ++i) {
-    if (!std::has_single_bit(static_cast<std::uint64_t>(modes[i].extent.value())))
-      refuse("an extent of the left side is not a power of two");
+    if (!is_power_of_two(modes[i].extent.value())) refuse("an extent of the left side is not a power of two");
   }
   const int count = bit_width(std::max(size(a), size(swizzle)) - 1);
   std::vector<std::int64_t> images;
@@ -97,7 +97,7 @@ ComposedLayout composition(const Layout& a, const Swizzle& swizzle) {
   for (int i = 0; i < swizzle.bits(); ++i, from <<= 1, to <<= 1) {
     if (image(to) == 0) continue;  // a does not depend on the changed bit
     const bool same_shift = target == 0 || image(to) * (source & -source) == image(from) * (target & -target);
-    if (!std::has_single_bit(static_cast<std::uint64_t>(image(from))) || !same_shift)
+    if (!is_power_of_two(image(from)) || !same_shift)
       throw InvalidArgument(
           fmt::format("composition {} o {}: bits {:#x} and {:#x} map to {:#x} and {:#x}, which no swizzle connects",
                       to_string(a), to_string(swizzle), from, to, image(from), image(to)));

@@ -1,14 +1,12 @@
 // decay(): a swizzled layout as a layout without a swizzle, if the swizzle XORs no two bits that both vary.
-#include <bit>
 #include <cstdlib>
 
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/layout/composed_layout.hpp"
 #include "tilewright/layout/modes.hpp"
 
 namespace tilewright::layout {
 namespace {
-
-bool is_power_of_two(std::int64_t n) { return n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n)); }
 
 /// Splits offsets into three parts: the bits below the swizzled ones (modes may add as long as they do not carry out),
 /// the block of bits that the swizzle reads or changes and the bits between them, and the bits above (modes may add

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/layout/bit_field.hpp"
@@ -16,7 +17,6 @@ namespace {
 
 using Fields = std::vector<BitField>;
 
-bool is_power_of_two(std::int64_t n) { return n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n)); }
 int log2(std::int64_t n) { return std::countr_zero(static_cast<std::uint64_t>(n)); }
 
 /// The term of one leaf of a mode: stride * (v / place % extent), without % for the last leaf.

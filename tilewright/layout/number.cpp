@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/layout/number_form.hpp"
 
 namespace tilewright::layout {
@@ -39,9 +40,7 @@ std::uint64_t bits_of_sum(std::uint64_t a, std::uint64_t b) {
   return ((a | b) & below) | ~below;
 }
 
-bool is_power_of_two(const Number& n) {
-  return n.is_static() && n.value() > 0 && std::has_single_bit(static_cast<std::uint64_t>(n.value()));
-}
+bool is_power_of_two(const Number& n) { return n.is_static() && tilewright::is_power_of_two(n.value()); }
 
 int log2(const Number& n) { return std::countr_zero(static_cast<std::uint64_t>(n.value())); }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/layout/number_text.hpp"
 
 namespace tilewright::layout {
@@ -13,9 +14,7 @@ namespace {
 
 constexpr const char* kNoWrap = " overflow<nsw, nuw>";
 
-bool is_power_of_two(const Number& n) {
-  return n.is_static() && n.value() > 0 && std::has_single_bit(static_cast<std::uint64_t>(n.value()));
-}
+bool is_power_of_two(const Number& n) { return n.is_static() && tilewright::is_power_of_two(n.value()); }
 
 /// The width in which an operation is computed.
 int width_of(const NumberNode& node) { return std::max({width_of(Number(node)), width_of(node.a), width_of(node.b)}); }

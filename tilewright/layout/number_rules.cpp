@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/layout/number_form.hpp"
 
 namespace tilewright::layout {
@@ -47,8 +48,6 @@ void require_divisor(const char* symbol, const Number& a, const Number& b) {
 }
 
 bool is_op(const Number& x, NumberOp op) { return !x.is_static() && x.node()->op == op; }
-bool is_power_of_two(std::uint64_t n) { return std::has_single_bit(n); }
-
 bool is_known_less(const Number& a, const Number& b) {
   return a.upper() < b.lower() || is_at_least(difference(polynomial_of(b), polynomial_of(a)), 1);
 }

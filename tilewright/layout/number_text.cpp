@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/layout/c_expression.hpp"
 
 namespace tilewright::layout {
@@ -12,9 +13,7 @@ namespace {
 
 constexpr std::int64_t kMaxIndex = NumberScope::kMaxIndex;
 
-bool is_power_of_two(const Number& n) {
-  return n.is_static() && n.value() > 0 && std::has_single_bit(static_cast<std::uint64_t>(n.value()));
-}
+bool is_power_of_two(const Number& n) { return n.is_static() && tilewright::is_power_of_two(n.value()); }
 
 /// Writes C for compilers, or text for people: without conversions, with / and % in place of shifts and masks, and with
 /// min, max, ceil_div and relations.

@@ -10,14 +10,14 @@
 #include <utility>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/layout/number_form.hpp"
 
 namespace tilewright::layout {
 namespace {
 
 int log2_of_unit(std::int64_t n) {
-  if (n < 1 || !std::has_single_bit(static_cast<std::uint64_t>(n)))
-    throw InvalidArgument(fmt::format("a swizzle is recast by a power of two, got {}", n));
+  if (!is_power_of_two(n)) throw InvalidArgument(fmt::format("a swizzle is recast by a power of two, got {}", n));
   return std::countr_zero(static_cast<std::uint64_t>(n));
 }
 

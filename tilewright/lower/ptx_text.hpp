@@ -5,7 +5,26 @@
 #include <string_view>
 #include <vector>
 
+#include "tilewright/program/value.hpp"
+
 namespace tilewright::lower {
+
+/// The letter of a register's type in the constraints of inline assembly, which CUDA C++ and LLVM share.
+constexpr char constraint(program::RegisterType type) {
+  switch (type) {
+    case program::RegisterType::b16:
+      return 'h';
+    case program::RegisterType::b32:
+      return 'r';
+    case program::RegisterType::b64:
+      return 'l';
+    case program::RegisterType::f32:
+      return 'f';
+    case program::RegisterType::f64:
+      return 'd';
+  }
+  return '?';
+}
 
 /// `text` with "$i" replaced by the registers of operand i, in braces if it has several, and "$i.j" by register j of
 /// operand i. `escape` returns the text for each other character.

@@ -95,6 +95,8 @@ std::int64_t signature_terms(const Epilogue& epilogue) {
   return sum;
 }
 
+constexpr const char* kFloatOutput = "an output of f32 has the compute type f32";
+
 Support check_node(const Epilogue& epilogue, int index) {
   const EpilogueNode& node = epilogue.nodes[static_cast<std::size_t>(index)];
   for (int side = 0; side < arity(node.op); ++side) {
@@ -114,10 +116,11 @@ Support check_node(const Epilogue& epilogue, int index) {
   if (node.op == EpilogueOp::convert && !is_convertible(node.type))
     return refuse("epilogue node {} cannot convert to {}", index, name(node.type)).as(RefusalCode::types);
   if (epilogue.compute == DType::s32 && !is_integral(node.op))
-    return refuse("epilogue node {} ({}) needs a float compute type, got s32", index, name(node.op));
+    return refuse("epilogue node {} ({}) needs a float compute type, got s32: {}", index, name(node.op), kFloatOutput);
   if (node.op != EpilogueOp::constant) return {};
   if (epilogue.compute == DType::s32 && node.value != std::trunc(node.value)) {
-    return refuse("epilogue node {} is the constant {}, but compute type s32 needs an integer", index, node.value);
+    return refuse("epilogue node {} is the constant {}, but compute type s32 needs an integer: {}", index, node.value,
+                  kFloatOutput);
   }
   const double rounded = round_to(epilogue.compute, node.value);
   const bool saturates = epilogue.compute == DType::s32 && rounded != node.value;

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <tuple>
 #include <utility>
 
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/gemm_view.hpp"
@@ -342,7 +342,7 @@ Support validate(const GemmSignature& signature) {
                                         {'B', signature.b.alignment},
                                         {'C', signature.c.alignment},
                                         {'D', signature.d.alignment}}) {
-    if (alignment < 1 || !std::has_single_bit(static_cast<unsigned>(alignment))) {
+    if (!is_power_of_two(alignment)) {
       return refuse("alignment of {} must be a power of two, got {}", role, alignment)
           .as(RefusalCode::alignment)
           .of(role);

@@ -436,11 +436,13 @@ Result<Problem> measurable(const Problem& problem) {
     return measured;
   }
   const Result<GemmView> gemm = view(measured);
-  if (gemm && (gemm->m() == 0 || gemm->n() == 0 || !gemm->reads_product)) {
-    return refuse("there is nothing to measure in a GEMM of {}x{}x{}{}", gemm->m(), gemm->n(), gemm->k(),
-                  gemm->k() == 0 ? "" : " whose product is multiplied by 0");
+  const std::string of_gemm =
+      gemm ? fmt::format(" in a GEMM of {}x{}x{}, batch {}", gemm->m(), gemm->n(), gemm->k(), gemm->batch()) : "";
+  if (is_empty(measured)) return refuse("there is nothing to measure{}: all outputs are empty", of_gemm);
+  if (gemm && !gemm->reads_product) {
+    return refuse("there is nothing to measure{}: {}", of_gemm,
+                  gemm->k() == 0 ? "K is 0" : "its product is multiplied by 0");
   }
-  if (!gemm && is_empty(measured)) return refuse("there is nothing to measure: all outputs are empty");
   return measured;
 }
 

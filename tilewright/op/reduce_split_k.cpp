@@ -1,12 +1,12 @@
 #include "tilewright/op/reduce_split_k.hpp"
 
-#include <bit>
 #include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 
 namespace tilewright::op {
@@ -161,7 +161,7 @@ ReduceSplitKSignature describe(const ReduceSplitK& reduction) {
 Support validate(const ReduceSplitKSignature& signature) {
   if (const Support strided = check_strided(signature); !strided) return strided;
   if (const Support fits = check_part_types(signature.parts.element, signature.accumulator); !fits) return fits;
-  if (signature.parts.alignment < 1 || !std::has_single_bit(static_cast<unsigned>(signature.parts.alignment))) {
+  if (!is_power_of_two(signature.parts.alignment)) {
     return refuse("alignment of parts must be a power of two, got {}", signature.parts.alignment)
         .as(RefusalCode::alignment)
         .of("parts");

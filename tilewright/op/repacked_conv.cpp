@@ -7,6 +7,7 @@
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/base/tensor_map.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/op/packed.hpp"
 
 namespace tilewright::op {
 namespace {
@@ -31,15 +32,6 @@ std::optional<std::int64_t> stride_of_lines(const Tensor& tensor) {
   if (tensor.shape[1] == 1) return tensor.stride[0];
   if (tensor.stride[0] != tensor.stride[1] * tensor.shape[1]) return std::nullopt;
   return tensor.stride[1];
-}
-
-bool is_packed(const Tensor& tensor) {
-  std::int64_t elements = 1;
-  for (int mode = tensor.shape.rank() - 1; mode >= 0; --mode) {
-    if (tensor.shape[mode] != 1 && tensor.stride[mode] != elements) return false;
-    elements *= tensor.shape[mode];
-  }
-  return true;
 }
 
 bool uses_index(const Epilogue& epilogue) {

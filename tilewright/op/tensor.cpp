@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "tilewright/base/power_of_two.hpp"
+
 namespace tilewright::op {
 namespace {
 
@@ -42,7 +44,7 @@ Support check_pointer_array(const Tensor& tensor, std::string_view role) {
         .as(RefusalCode::shape)
         .of(role);
   }
-  if (alignment < bytes(tensor.dtype) || !std::has_single_bit(static_cast<unsigned>(alignment))) {
+  if (alignment < bytes(tensor.dtype) || !is_power_of_two(alignment)) {
     return refuse(
                "the declared alignment of the matrices of {} must be a power of two of at least {} bytes, the size of "
                "an element, got {}",

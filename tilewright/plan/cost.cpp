@@ -64,7 +64,7 @@ constexpr double kDramShare = 0.94;
 constexpr double kIssuesPerClock = 4;
 constexpr double kIssuesPerCopy = 22.1;
 constexpr double kWarpThreads = 32;
-// What L2 and DRAM move for an element whose neighbours in the kernel's order are not its neighbours in memory.
+// Bytes that L2 and DRAM move for an element whose neighbours in the kernel's order are not its neighbours in memory.
 constexpr int kSectorBytes = 32;
 // Time of the barrier among the CTAs of a tile, which goes through L2, and the rate of partial sums to and from L2.
 // All families share them.
@@ -90,14 +90,15 @@ constexpr double kOneWarp = 1.54;
 // Factor on the estimate of f64 on CUDA cores: 200 kernels took 20 % longer than estimated, relative to those on tensor
 // cores of the same problems (H100 and H200, 2026-11-26). 1.1 to 1.25 rank these problems equally well.
 constexpr double kF64OnCudaCores = 1.2;
-// Copies of a tile of zeros, which L2 is not read for, in copies of a tile.
+// Time of the copy of a tile of zeros, for which L2 is not read, relative to the copy of a tile of an operand.
 constexpr double kZeroCopies = 0.279;
 // Extra time of DRAM for a byte of an operand that a CTA loads in lines of 128 bytes along M or N, or along K; it falls
 // with longer lines.
 constexpr double kScatter = 0.06, kScatterK = 0.056, kScatterPower = 0.746;
-// The same of CUDA cores for lines along K that are shorter than 128 bytes, if K is longer: f32 6x3840x17280 read a
-// column-major B in lines of 64 bytes at 1.5 TB/s. 0.6 to 1.5 rank 90 problems of f32 equally well: the first choice
-// takes 2.6 % longer than the best in the mean, and 4.3 % without this term (seeds 46 and 47, H200, 2026-11-27).
+// Further extra time of DRAM, in kernels of CUDA cores, for a byte in a line along K of less than 128 bytes if K is
+// longer: f32 6x3840x17280 read a column-major B in lines of 64 bytes at 1.5 TB/s. 0.6 to 1.5 rank 90 problems of f32
+// equally well: the first choice takes 2.6 % longer than the best in the mean, and 4.3 % without this term (seeds 46
+// and 47, H200, 2026-11-27).
 constexpr double kShortLineK = 0.8;
 
 /// The bytes that are moved for one element of an operand: a sector if it is folded and no first coordinate is
@@ -107,6 +108,146 @@ int moved_bytes(const op::OperandView& operand, DType type) {
   const bool is_scattered = operand.access == op::OperandAccess::folded && !begins_with_one(operand.rows) &&
                             !begins_with_one(operand.columns);
   return is_scattered ? kSectorBytes : bytes(type);
+}
+
+/// The numbers that several parts of the estimate use: the tiles of the launch, and how the SMs share its CTAs.
+struct Work {
+  std::int64_t tiles = 0;
+  std::int64_t k_tiles = 0;  // steps along K of a tile
+  double cta_tiles = 0;      // those of one CTA
+  double ctas = 0;           // with split-K
+  double k = 0;              // elements of K that a CTA multiplies
+  double whole_k = 0;        // those of all CTAs of a tile
+  double tile_area = 0;
+  int resident = 0;     // CTAs that fit an SM
+  double per_sm = 0;    // CTAs of the busiest SM
+  double together = 0;  // of these, those that it holds at once
+  double rounds = 0;    // in which it computes them
+  bool is_mma = false;
+  UnitConstants unit{};
+  double warp_power = kOverlapPower;  // of overlapping phases of one SM
+
+  /// The time of two overlapping phases that take `a` and `b`.
+  double overlapping(double a, double b, double power = kOverlapPower) const {
+    return is_mma ? overlapped(a, b, power) : std::max(a, b) + kOverlapLoss * std::min(a, b);
+  }
+};
+
+Work work_of(const arch::ArchLimits& limits, const CostInput& input) {
+  Work work;
+  work.tiles = static_cast<std::int64_t>(std::ceil(tiles_along(input.m, input.tile.m, input.spread_m) *
+                                                   tiles_along(input.n, input.tile.n, input.spread_n) *
+                                                   static_cast<double>(input.batch)));
+  work.ctas = static_cast<double>(work.tiles * input.split_k);
+  work.k_tiles = ceil_div(input.k, input.tile.k);
+  work.cta_tiles = static_cast<double>(ceil_div(work.k_tiles, input.split_k));
+  work.k = static_cast<double>(ceil_div(work.k_tiles, input.split_k) * input.tile.k);
+  work.whole_k = static_cast<double>(work.k_tiles * input.tile.k);
+  work.tile_area = static_cast<double>(input.tile.m) * input.tile.n;
+  work.resident = arch::resident_blocks(limits, input.threads, input.registers, input.smem_bytes);
+  if (work.resident == 0) return work;
+  work.per_sm = input.splits_in_turn ? parts_of_busiest_sm({work.resident, limits.sm_count}, work.tiles * input.split_k)
+                                     : std::ceil(work.ctas / limits.sm_count);
+  work.together = std::min<double>(work.resident, work.per_sm);
+  work.rounds = std::ceil(work.per_sm / work.together);
+  // Multiplying at the peak rate leaves tensor cores most of the SM's issue slots.
+  work.is_mma = input.multiply_issue_share < 0.5;
+  work.unit = work.is_mma ? kMmaSync : kCudaCores;
+  const bool has_one_warp = work.together * input.threads <= kIssuesPerClock * kWarpThreads;
+  work.warp_power = has_one_warp ? kOverlapPowerOfOneWarp : kOverlapPower;
+  return work;
+}
+
+/// Clocks that the busiest SM takes for the mainloops of its CTAs.
+double mainloop_clocks(const arch::ArchLimits& limits, const CostInput& input, const Work& work) {
+  const double accumulator_bytes = work.together * work.tile_area * input.accumulator_bytes;
+  const double peak_share = kPeakShare * (1 - std::exp(-accumulator_bytes / work.unit.latency_accumulator_bytes));
+  const double multiply = work.tile_area * work.k * input.instructions_per_fma / (input.fma_per_clock * peak_share);
+  const double smem = input.smem_bytes_per_k * work.k / (limits.smem_bytes_per_clock_per_sm * work.unit.smem_share);
+  const double warp_copies = input.copies_per_k / kWarpThreads;
+  // The mainloop copies as many tiles of zeros behind the end of K as the prologue has copied tiles.
+  const double copied_k =
+      (work.cta_tiles + kZeroCopies * std::clamp<double>(input.stages - 1, 0, work.cta_tiles + 1)) * input.tile.k;
+  const double issue = multiply * input.multiply_issue_share +
+                       (warp_copies * kIssuesPerCopy * copied_k + input.smem_loads_per_k * work.k) / kIssuesPerClock;
+  const double copy = warp_copies * kClocksPerCopy * copied_k;
+  const double waiting = input.threads == static_cast<int>(kWarpThreads) ? kOneWarp : 1;
+  const double cta = work.is_mma
+                         ? waiting * work.overlapping(work.overlapping(multiply, smem, work.warp_power),
+                                                      work.overlapping(issue, copy, work.warp_power), work.warp_power)
+                         : waiting * std::max({multiply, smem, issue, copy}) + kOverlapLoss * std::min(multiply, smem);
+  const double step_latency =
+      input.copy_phases > 0 ? input.copy_phases * kLoadLatencyClocks : kLatencyClocks / std::max(1, input.stages - 1);
+  const double latency = work.k / input.tile.k * step_latency;
+  return work.is_mma ? work.overlapping(work.per_sm * cta, work.rounds * latency, work.warp_power)
+                     : std::max(work.per_sm * cta, work.rounds * latency);
+}
+
+/// Clocks that one CTA takes for its epilogue: for functions, and for stores of D and of the other outputs.
+double store_clocks(const CostInput& input, const Work& work) {
+  constexpr double kFunctionLanes = 128;
+  const double stored_bytes = work.tile_area * (input.element_bytes_d + input.beside_bytes);
+  const double functions = work.tile_area * input.function_instructions / kFunctionLanes;
+  return (stored_bytes / kStoreBytesPerClock + input.more_stores * input.more_store_clocks +
+          input.row_ends * kRowEndClocks + functions +
+          work.tile_area * input.slow_source_bytes / kSlowSourceBytesPerClock) /
+         input.split_k;
+}
+
+/// Clocks that the busiest SM takes for its CTAs.
+double sm_clocks(const arch::ArchLimits& limits, const CostInput& input, const Work& work) {
+  // While one CTA of an SM stores D, the others multiply.
+  const double mainloops = mainloop_clocks(limits, input, work);
+  const double stores = work.per_sm * store_clocks(input, work);
+  const double turn = input.splits_in_turn ? 2 * work.tile_area * input.accumulator_bytes / kTurnBytesPerClock : 0;
+  return std::max(mainloops, stores) + std::min(mainloops, stores) / work.together + work.rounds * kFillAndDrainClocks +
+         work.per_sm * turn;
+}
+
+/// Clocks that L2 takes for what all CTAs read of A and B.
+double l2_clocks(const arch::ArchLimits& limits, const CostInput& input, const Work& work) {
+  const double tile_bytes = (input.tile.m * input.element_bytes_a / input.multicast_a +
+                             input.tile.n * input.element_bytes_b / input.multicast_b) *
+                            work.k;
+  return work.ctas * tile_bytes / (limits.l2_bytes_per_clock * work.unit.l2_share);
+}
+
+/// Bytes that DRAM moves: A, B, D and the tensors of the epilogue once each, and more of A and B where CTAs load them
+/// in short lines.
+double dram_bytes(const CostInput& input, const Work& work) {
+  const auto scatter = [&](bool is_mn_major, int tile, std::int64_t extent, int element_bytes) {
+    if (is_mn_major && tile >= extent) return 1.0;  // the CTA's lines follow each other in memory
+    const int line = (is_mn_major ? tile : input.tile.k) * element_bytes;
+    const bool is_short = !work.is_mma && !is_mn_major && line < 128 && input.k > input.tile.k;
+    return 1 + (is_mn_major ? kScatter : kScatterK) * std::pow(128.0 / line, kScatterPower) +
+           (is_short ? kShortLineK : 0);
+  };
+  const double m = static_cast<double>(input.m);
+  const double n = static_cast<double>(input.n);
+  const double scatter_a = scatter(input.is_mn_major_a, input.tile.m, input.m, input.element_bytes_a);
+  const double scatter_b = scatter(input.is_mn_major_b, input.tile.n, input.n, input.element_bytes_b);
+  return static_cast<double>(input.batch_a) * m * work.whole_k * input.element_bytes_a * input.distinct_a * scatter_a +
+         static_cast<double>(input.batch_b) * n * work.whole_k * input.element_bytes_b * input.distinct_b * scatter_b +
+         static_cast<double>(input.batch) * m * n * (input.element_bytes_d + input.beside_bytes);
+}
+
+/// The cost of the exchange of partial sums among the CTAs of a tile.
+struct Exchange {
+  double us = 0;        // time of the exchanges
+  double drifting = 1;  // factor on the time of the CTAs' own work
+};
+
+Exchange exchange_of(const arch::ArchLimits& limits, const CostInput& input, const Work& work) {
+  if (input.splits_in_turn) return {.us = kExchangeUs};
+  if (input.split_k <= 1) return {};
+  // The groups of CTAs that share the sums of tiles take their tiles one after another, so each exchange is exposed.
+  const double rounds_of_groups = std::ceil(
+      static_cast<double>(work.tiles) / std::max(1, Residence{work.resident, limits.sm_count}.groups(input.split_k)));
+  // In the first round the CTAs of an SM finish one after another; later, all of them wait for each other's partial
+  // sums.
+  const double first = exchange_us(limits, work.tile_area, input.accumulator_bytes) + kArrivalUs * input.split_k;
+  return {.us = first * (1 + (rounds_of_groups - 1) * work.together),
+          .drifting = rounds_of_groups > 1 ? kDriftingGroups : 1};
 }
 
 }  // namespace
@@ -166,101 +307,19 @@ double exchange_us(const arch::ArchLimits& limits, double tile_area, int accumul
 }
 
 double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
-  const auto tiles = static_cast<std::int64_t>(std::ceil(tiles_along(input.m, input.tile.m, input.spread_m) *
-                                                         tiles_along(input.n, input.tile.n, input.spread_n) *
-                                                         static_cast<double>(input.batch)));
-  const auto ctas = static_cast<double>(tiles * input.split_k);
-  // Elements of K that a CTA multiplies, and those of all CTAs of a tile.
-  const std::int64_t k_tiles = ceil_div(input.k, input.tile.k);
-  const auto k = static_cast<double>(ceil_div(k_tiles, input.split_k) * input.tile.k);
-  const auto whole_k = static_cast<double>(k_tiles * input.tile.k);
-  const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
-  const int fit = arch::resident_blocks(limits, input.threads, input.registers, input.smem_bytes);
-  if (fit == 0 || input.fma_per_clock <= 0) return INFINITY;
-
-  // Multiplying at the peak rate leaves tensor cores most of the SM's issue slots.
-  const bool is_mma = input.multiply_issue_share < 0.5;
-  const UnitConstants& unit = is_mma ? kMmaSync : kCudaCores;
-  const double per_sm = input.splits_in_turn ? parts_of_busiest_sm({fit, limits.sm_count}, tiles * input.split_k)
-                                             : std::ceil(ctas / limits.sm_count);  // CTAs of the busiest SM
-  const double together = std::min<double>(fit, per_sm);
-  const auto overlapping = [&](double a, double b, double power = kOverlapPower) {
-    return is_mma ? overlapped(a, b, power) : std::max(a, b) + kOverlapLoss * std::min(a, b);
-  };
-  const bool has_one_warp = together * input.threads <= kIssuesPerClock * kWarpThreads;
-  const double warp_power = has_one_warp ? kOverlapPowerOfOneWarp : kOverlapPower;
-  const double accumulator_bytes = together * tile_area * input.accumulator_bytes;
-  const double peak_share = kPeakShare * (1 - std::exp(-accumulator_bytes / unit.latency_accumulator_bytes));
-  const double multiply = tile_area * k * input.instructions_per_fma / (input.fma_per_clock * peak_share);
-  const double smem = input.smem_bytes_per_k * k / (limits.smem_bytes_per_clock_per_sm * unit.smem_share);
-  const double warp_copies = input.copies_per_k / kWarpThreads;
-  // The mainloop copies as many tiles of zeros behind the end of K as the prologue has copied tiles.
-  const auto cta_tiles = static_cast<double>(ceil_div(k_tiles, input.split_k));
-  const double copied_k =
-      (cta_tiles + kZeroCopies * std::clamp<double>(input.stages - 1, 0, cta_tiles + 1)) * input.tile.k;
-  const double issue = multiply * input.multiply_issue_share +
-                       (warp_copies * kIssuesPerCopy * copied_k + input.smem_loads_per_k * k) / kIssuesPerClock;
-  const double step_latency =
-      input.copy_phases > 0 ? input.copy_phases * kLoadLatencyClocks : kLatencyClocks / std::max(1, input.stages - 1);
-  const double latency = k / input.tile.k * step_latency;
-  const double waiting = input.threads == static_cast<int>(kWarpThreads) ? kOneWarp : 1;
-  const double copy = warp_copies * kClocksPerCopy * copied_k;
-  const double cta = is_mma
-                         ? waiting * overlapping(overlapping(multiply, smem, warp_power),
-                                                 overlapping(issue, copy, warp_power), warp_power)
-                         : waiting * std::max({multiply, smem, issue, copy}) + kOverlapLoss * std::min(multiply, smem);
-  const double rounds = std::ceil(per_sm / together);
-  constexpr double kFunctionLanes = 128;
-  const double stored_bytes = tile_area * (input.element_bytes_d + input.beside_bytes);
-  const double functions = tile_area * input.function_instructions / kFunctionLanes;
-  const double store =
-      (stored_bytes / kStoreBytesPerClock + input.more_stores * input.more_store_clocks +
-       input.row_ends * kRowEndClocks + functions + tile_area * input.slow_source_bytes / kSlowSourceBytesPerClock) /
-      input.split_k;
-  // While one CTA of an SM stores D, the others multiply.
-  const double mainloops =
-      is_mma ? overlapping(per_sm * cta, rounds * latency, warp_power) : std::max(per_sm * cta, rounds * latency);
-  const double stores = per_sm * store;
-  const double turn = input.splits_in_turn ? 2 * tile_area * input.accumulator_bytes / kTurnBytesPerClock : 0;
-  const double sm_clocks = std::max(mainloops, stores) + std::min(mainloops, stores) / together +
-                           rounds * kFillAndDrainClocks + per_sm * turn;
-
-  const double tile_bytes = (input.tile.m * input.element_bytes_a / input.multicast_a +
-                             input.tile.n * input.element_bytes_b / input.multicast_b) *
-                            k;
-  const double l2_clocks = ctas * tile_bytes / (limits.l2_bytes_per_clock * unit.l2_share);
-  const double m = static_cast<double>(input.m);
-  const double n = static_cast<double>(input.n);
-  const auto scatter = [&](bool is_mn_major, int tile, std::int64_t extent, int element_bytes) {
-    if (is_mn_major && tile >= extent) return 1.0;  // the CTA's lines follow each other in memory
-    const int line = (is_mn_major ? tile : input.tile.k) * element_bytes;
-    const bool is_short = !is_mma && !is_mn_major && line < 128 && input.k > input.tile.k;
-    return 1 + (is_mn_major ? kScatter : kScatterK) * std::pow(128.0 / line, kScatterPower) +
-           (is_short ? kShortLineK : 0);
-  };
-  const double scatter_a = scatter(input.is_mn_major_a, input.tile.m, input.m, input.element_bytes_a);
-  const double scatter_b = scatter(input.is_mn_major_b, input.tile.n, input.n, input.element_bytes_b);
-  const double dram_bytes =
-      static_cast<double>(input.batch_a) * m * whole_k * input.element_bytes_a * input.distinct_a * scatter_a +
-      static_cast<double>(input.batch_b) * n * whole_k * input.element_bytes_b * input.distinct_b * scatter_b +
-      static_cast<double>(input.batch) * m * n * (input.element_bytes_d + input.beside_bytes);
+  if (input.fma_per_clock <= 0) return INFINITY;
+  const Work work = work_of(limits, input);
+  if (work.resident == 0) return INFINITY;
   const double clocks_per_us = limits.clock_ghz * 1e3;
-  const double dram_us = dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  const double chip_us = overlapping(sm_clocks, l2_clocks) / clocks_per_us;
-  // The groups of CTAs that share the sums of tiles take their tiles one after another, so each exchange is exposed.
-  const double rounds_of_groups =
-      std::ceil(static_cast<double>(tiles) / std::max(1, Residence{fit, limits.sm_count}.groups(input.split_k)));
-  // In the first round the CTAs of an SM finish one after another; later, all of them wait for each other's partial
-  // sums.
-  const double first_exchange = exchange_us(limits, tile_area, input.accumulator_bytes) + kArrivalUs * input.split_k;
-  const bool shares_sums = input.split_k > 1 && !input.splits_in_turn;
-  const double shared_exchange = first_exchange * (1 + (rounds_of_groups - 1) * together);
-  const double exchange = shares_sums ? shared_exchange : input.splits_in_turn ? kExchangeUs : 0;
-  const double drifting = shares_sums && rounds_of_groups > 1 ? kDriftingGroups : 1;
-  const double start_us = ctas * kCtaStartUs;
-  const bool is_f64_on_cuda_cores = input.accumulator_bytes == 8 && !is_mma;
+  const double chip_us =
+      work.overlapping(sm_clocks(limits, input, work), l2_clocks(limits, input, work)) / clocks_per_us;
+  const double dram_us = dram_bytes(input, work) / (limits.dram_bytes_per_s * kDramShare) * 1e6;
+  const double start_us = work.ctas * kCtaStartUs;
+  const Exchange exchange = exchange_of(limits, input, work);
+  const bool is_f64_on_cuda_cores = input.accumulator_bytes == 8 && !work.is_mma;
   return (is_f64_on_cuda_cores ? kF64OnCudaCores : 1) *
-         (limits.launch_us + kCallUs + drifting * std::max(overlapping(chip_us, dram_us), start_us) + exchange);
+         (limits.launch_us + kCallUs + exchange.drifting * std::max(work.overlapping(chip_us, dram_us), start_us) +
+          exchange.us);
 }
 
 }  // namespace tilewright::plan

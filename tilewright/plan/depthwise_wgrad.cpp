@@ -1,13 +1,13 @@
 #include "tilewright/plan/depthwise_wgrad.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/depthwise.hpp"
 #include "tilewright/plan/im2col.hpp"
@@ -246,7 +246,7 @@ Result<DepthwiseWgradPlan> plan_depthwise_wgrad(const op::GemmSignature& signatu
                                             arch::limits(design.target).max_threads_per_block / 32)}) {
     if (!fits) return fits.refusal();
   }
-  const bool divides = std::has_single_bit(static_cast<unsigned>(plan.vector)) && plan.channels >= plan.vector &&
+  const bool divides = is_power_of_two(plan.vector) && plan.channels >= plan.vector &&
                        plan.channels % plan.vector == 0 && plan.threads % (plan.channels / plan.vector) == 0;
   if (!divides || plan.slots() < 2 || design.tile.m != plan.slots()) {
     return refuse("a CTA of {} threads with {} of {} channels each does not have {} threads for the same channels",

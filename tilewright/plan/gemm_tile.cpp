@@ -1,11 +1,11 @@
 #include "tilewright/plan/gemm_tile.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/layout/algebra.hpp"
@@ -15,8 +15,6 @@
 
 namespace tilewright::plan {
 namespace {
-
-bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
 constexpr int kSplitKVectorBytes = 16;  // of a tile's accumulators that one thread sums; see epilogue/split_k_tile.cuh
 

@@ -1,12 +1,12 @@
 #include "tilewright/plan/reduce_split_k.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
@@ -29,8 +29,6 @@ constexpr double kLatencyClocks = 1500;
 constexpr int kOtherRegisters = 40;
 // Share of DRAM's nominal rate that kernels reach.
 constexpr double kDramShare = 0.875;
-
-bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
 bool parts_are_row_major(const ReduceSplitKPlan& plan) {
   return plan.operands.parts.layout == op::MatrixLayout::row_major;

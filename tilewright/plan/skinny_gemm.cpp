@@ -1,10 +1,10 @@
 #include "tilewright/plan/skinny_gemm.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <utility>
 
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/signature_checks.hpp"
@@ -36,8 +36,6 @@ constexpr double kScatter = 0.269, kScatterPower = 0.654;
 constexpr double kFewSectorClocks = 2.3;
 // Instructions for each element of the large operand, relative to a multiply-add of f32.
 constexpr double kConversion = 1.5, kDoubleFma = 2.7, kVectorLoad = 8.4;
-
-bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
 /// The vectors of a thread's part of an operand, which has `contiguous` adjacent elements.
 int vector_of(const op::TensorSignature& tensor, int contiguous) {

@@ -1,11 +1,11 @@
 #include "tilewright/plan/sm80_gemm.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "tilewright/arch/fragment.hpp"
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/arch/smem_layout.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/layout/composed_layout.hpp"
 #include "tilewright/plan/gathered.hpp"
 
@@ -23,8 +23,6 @@ constexpr int kAddressRegisters =
 // 3xTF32 with warp tiles that are wider than high: with 32x64, ptxas spilled 4 to 12 bytes at 255 registers.
 constexpr int kWidePromotionRegisters = 40;
 constexpr int kTileLoopRegisters = 24;  // state of the loop over tiles with split-K; from ptxas -v, as above
-
-bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
 // The type in which the instruction multiplies.
 DType multiplied_type(DType element, op::MathOperation math) {

@@ -1,9 +1,9 @@
 #include "tilewright/plan/smem_access.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/power_of_two.hpp"
 #include "tilewright/layout/composed_layout.hpp"
 #include "tilewright/layout/print.hpp"
 
@@ -11,8 +11,6 @@ namespace tilewright::plan {
 namespace {
 
 using layout::Layout;
-
-bool is_power_of_two(std::int64_t n) { return n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n)); }
 
 /// The bits below `block`, a power of two, that the layout's offsets have; all of them if the layout does not map bits
 /// to bits.

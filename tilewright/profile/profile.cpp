@@ -14,6 +14,7 @@
 #include "tilewright/emulator/launch_recorder.hpp"
 #include "tilewright/op/operand.hpp"
 #include "tilewright/op/problem.hpp"
+#include "tilewright/op/problem_text.hpp"
 #include "tilewright/profile/instruction_counts.hpp"
 #include "tilewright/registry/stated_design.hpp"
 #include "tilewright/tune/fault_journal.hpp"
@@ -53,7 +54,7 @@ std::int64_t elements(const op::Tensor& tensor) {
 ProblemProfile describe_problem(const op::Problem& problem, const arch::ArchLimits& limits,
                                 const runtime::DeviceProperties& device) {
   ProblemProfile profile;
-  profile.problem = problem_text(problem);
+  profile.problem = op::problem_text(problem);
   profile.operation = op::operation_name(problem);
   profile.group = profile.operation;
   profile.flops = op::operations(problem);
@@ -266,15 +267,6 @@ void profile_kernels(engine::Engine& engine, const op::Problem& problem, tune::T
 std::string_view name(Disposition disposition) {
   static constexpr std::array<std::string_view, 5> kNames{"passed", "not_verified", "wrong", "failed", "not_run"};
   return kNames[static_cast<std::size_t>(disposition)];
-}
-
-std::string problem_text(const op::Problem& problem) {
-  std::string text(op::operation_name(problem));
-  for (const op::ConstOperand& operand : op::operands(problem)) {
-    if (operand.is_used)
-      text += fmt::format(" {}{}:{}", operand.name, op::to_string(operand.tensor->shape), name(operand.tensor->dtype));
-  }
-  return text;
 }
 
 Profile profile(engine::Engine& engine, std::span<const op::Problem> problems, const ProfileOptions& options,

@@ -73,7 +73,7 @@ struct KernelProfile {
 };
 
 struct ProblemProfile {
-  std::string problem{};  // "gemm A(64,32):f16 B(32,48):f16 D(64,48):f16"
+  std::string problem{};  // op::problem_text()
   std::string operation{};
   std::string group{};                          // the class in the report: operation and types
   std::int64_t m = 0, n = 0, k = 0, batch = 1;  // 0 if the problem is not computed as a GEMM
@@ -105,9 +105,6 @@ struct Progress {
 /// @throws InvalidArgument for options out of range and invalid problems, ToolchainNotFound, OutOfMemory
 Profile profile(engine::Engine& engine, std::span<const op::Problem> problems, const ProfileOptions& options = {},
                 const std::function<void(const Progress&)>& on_progress = {});
-
-/// "gemm A(64,32):f16 B(32,48):f16 D(64,48):f16"
-std::string problem_text(const op::Problem& problem);
 
 /// A JSON object with `schema` 1 and keys in a fixed order.
 std::string to_json(const Profile& profile);

@@ -133,7 +133,12 @@ std::string explain_parse_error(const CLI::App& app, const std::string& message)
   }
   const std::string help = fmt::format("; see tilewright {} --help", name_of(command));
   constexpr std::string_view kMissing = " is required";
-  if (line.ends_with(kMissing)) return line.substr(0, line.size() - kMissing.size()) + " is missing" + help;
+  if (line.ends_with(kMissing)) {
+    const std::string name = line.substr(0, line.size() - kMissing.size());
+    const CLI::Option* const option = command.get_option_no_throw(name);
+    return fmt::format("{} is missing{}{}{}", name, option == nullptr ? "" : ": ",
+                       option == nullptr ? "" : option->get_description(), help);
+  }
   if (const std::size_t limit = line.find(": At Most 1 required"); limit != std::string::npos)
     return line.substr(0, limit) + " is given more than once";
   constexpr std::string_view kNoValue = ": 1 required ", kLacking = " missing";

@@ -1,6 +1,7 @@
 #include "tools/cli/computation.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tilewright/cache/store.hpp"
@@ -23,7 +24,7 @@ Origin origin_of(const cache::Counters& counters) {
 void print_text(const Outcome& outcome) {
   fmt::print("problem   {}\n", outcome.problem);
   fmt::print("device    {}\n", outcome.device);
-  fmt::print("kernel    {}\n          {}\n", outcome.kernel.kernel->name(), outcome.kernel.origin);
+  fmt::print("kernel    {}\n          {}\n", outcome.kernel.kernel->name(), origin(outcome.kernel));
   fmt::print("binary    {} in {:.1f} ms\n", outcome.binary.phrase, outcome.binary_ms);
   fmt::print("run       {:.1f} ms, copies in and out included\n", outcome.run_ms);
   if (outcome.comparison) fmt::print("verify    {}\n", op::to_string(*outcome.comparison));
@@ -36,6 +37,10 @@ void print_json(const Outcome& outcome) {
   json["problem"] = outcome.problem;
   json["device"] = outcome.device;
   json["kernel"] = outcome.kernel.kernel->name();
+  if (const std::optional<Rank>& rank = outcome.kernel.rank) {
+    json["rank"] = {{"number", rank->number}, {"of", rank->of}, {"predicted_us", nullptr}};
+    if (std::isfinite(rank->predicted_us)) json["rank"]["predicted_us"] = rank->predicted_us;
+  }
   json["binary"] = {{"from", outcome.binary.word}, {"ms", outcome.binary_ms}};
   json["run_ms"] = outcome.run_ms;
   if (outcome.comparison) {

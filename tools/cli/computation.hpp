@@ -1,4 +1,5 @@
-// One computation of the commands gemm and conv: the kernel, where its binary came from, the times, the comparison.
+// One computation of the commands gemm, conv, contract and run: the kernel, where its binary came from, the times, the
+// comparison.
 #pragma once
 
 #include <optional>

@@ -12,6 +12,7 @@
 #include "tools/cli/commands.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/problem_run.hpp"
+#include "tools/cli/type_names.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -63,10 +64,9 @@ nlohmann::json extents_of(const ContractOptions& options) {
 std::string file_of(const ContractOptions& options) {
   const bool is_tf32 = parse_dtype(options.dtype) == DType::tf32;
   const std::string type = is_tf32 ? "f32" : options.dtype;
-  const std::optional<DType> parsed = parse_dtype(type);
-  if (!parsed) throw InvalidArgument(fmt::format("--dtype: unknown type '{}'", printable(options.dtype, 40)));
+  const DType input = parse_type("--dtype", type);
   const std::string output =
-      options.out_dtype.empty() ? std::string(name(op::default_output(*parsed))) : options.out_dtype;
+      options.out_dtype.empty() ? std::string(name(op::default_output(input))) : options.out_dtype;
   nlohmann::json file{{"operation", "contraction"},
                       {"expression", options.expression},
                       {"extents", extents_of(options)},

@@ -15,6 +15,7 @@
 #include "tilewright/op/fill.hpp"
 #include "tools/cli/epilogue_scalars.hpp"
 #include "tools/cli/number.hpp"
+#include "tools/cli/type_names.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -28,11 +29,6 @@ constexpr std::int64_t kMaxElements = std::int64_t{1} << 42;
 constexpr const char* kProblem = "Convolution";
 constexpr const char* kTypes = "Types and math";
 constexpr const char* kEpilogue = "Epilogue";
-
-DType read_type(const std::string& text, const std::string& option) {
-  if (const std::optional<DType> type = parse_dtype(text)) return *type;
-  throw InvalidArgument(fmt::format("{}: unknown type '{}'", option, printable(text, 40)));
-}
 
 template <class Enum, std::size_t count>
 Enum read_name(const std::string& text, const char* option, const std::array<Enum, count>& all) {
@@ -100,20 +96,17 @@ void set_problem(op::Conv2d& conv, const ConvolutionOptions& options) {
         name, taps, conv.dilation[axis], (taps - 1) * conv.dilation[axis] + 1, extent + 2 * conv.padding[axis]));
   }
   const bool is_tf32 = parse_dtype(options.dtype) == DType::tf32;
-  const DType type = is_tf32 ? DType::f32 : read_type(options.dtype, "--dtype");
+  const DType type = is_tf32 ? DType::f32 : parse_type("--dtype", options.dtype);
   const DType output =
-      options.out_dtype.empty() ? op::default_output(type) : read_type(options.out_dtype, "--out-dtype");
+      options.out_dtype.empty() ? op::default_output(type) : parse_type("--out-dtype", options.out_dtype);
   const auto type_of = [&](op::ConvPass writer) { return conv.pass == writer ? output : type; };
   conv.x = placeholder(0, type_of(dgrad), {n, h, w, c});
   conv.w = placeholder(1, type_of(wgrad), {k, r, s, c / conv.groups});
   conv.y = placeholder(2, type_of(fprop), {n, positions[0], positions[1], k});
   conv.accumulator =
-      options.accumulator.empty() ? op::default_accumulator(type) : read_type(options.accumulator, "--accumulator");
+      options.accumulator.empty() ? op::default_accumulator(type) : parse_type("--accumulator", options.accumulator);
   if (is_tf32) conv.math = op::MathOperation::multiply_add_tf32;
-  if (options.math.empty()) return;
-  const std::optional<op::MathOperation> math = op::parse_math_operation(options.math);
-  if (!math) throw InvalidArgument(fmt::format("--math: unknown operation '{}'", printable(options.math, 40)));
-  conv.math = *math;
+  if (!options.math.empty()) conv.math = parse_math("--math", options.math);
 }
 
 void set_epilogue(op::Conv2d& conv, const ConvolutionOptions& options) {
@@ -143,7 +136,8 @@ void add_epilogue_tensors(op::Conv2d& conv, const ConvolutionOptions& options) {
   std::size_t number = 4;
   for (const op::EpilogueTensor& each : op::epilogue_tensors(conv.epilogue)) {
     DType type = conv.epilogue.compute;
-    if (const auto given = types.extract(std::string(each.label))) type = read_type(given.mapped(), "--epilogue-dtype");
+    if (const auto given = types.extract(std::string(each.label)))
+      type = parse_type("--epilogue-dtype", given.mapped());
     op::Dims shape = whole;
     for (int mode = 0; mode < whole.rank(); ++mode) {
       if (!(mode < row_modes ? each.broadcast.along_m : each.broadcast.along_n)) shape[mode] = 1;

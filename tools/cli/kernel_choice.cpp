@@ -1,6 +1,8 @@
 #include "tools/cli/kernel_choice.hpp"
 
 #include <array>
+#include <cmath>
+#include <utility>
 #include <vector>
 
 #include "tilewright/base/text.hpp"
@@ -74,15 +76,24 @@ plan::FlatDesign read_design(const Target& target, const KernelOptions& options)
 }
 
 void refuse_design_options_without_tile(const KernelOptions& options) {
-  const bool has_design_options = options.stages != 0 || options.raster_width != 0 || !options.raster_along.empty() ||
-                                  options.split_k != 0 || !options.warps.empty() || !options.cluster.empty() ||
-                                  !options.schedule.empty() || options.swaps_operands || options.repacks_operands ||
-                                  options.splits_in_turn || !options.instruction.empty() || !options.op_class.empty() ||
-                                  !options.mix.empty();
-  if (has_design_options && !options.has_design()) {
-    throw InvalidArgument(
-        "--stages, --warps, --cluster, --schedule, --swap-operands, --instruction, --op-class, --raster-width, "
-        "--raster-along, --split-k, --split-k-in-turn, --repack-operands and --mix describe a design and need --tile");
+  const std::pair<const char*, bool> design_options[] = {{"--stages", options.stages != 0},
+                                                         {"--warps", !options.warps.empty()},
+                                                         {"--instruction", !options.instruction.empty()},
+                                                         {"--op-class", !options.op_class.empty()},
+                                                         {"--cluster", !options.cluster.empty()},
+                                                         {"--schedule", !options.schedule.empty()},
+                                                         {"--raster-width", options.raster_width != 0},
+                                                         {"--raster-along", !options.raster_along.empty()},
+                                                         {"--split-k", options.split_k != 0},
+                                                         {"--split-k-in-turn", options.splits_in_turn},
+                                                         {"--swap-operands", options.swaps_operands},
+                                                         {"--repack-operands", options.repacks_operands},
+                                                         {"--mix", !options.mix.empty()}};
+  for (const auto& [option, is_given] : design_options) {
+    if (is_given && !options.has_design()) {
+      throw InvalidArgument(
+          fmt::format("{} is a part of an explicit design, which needs --tile, such as --tile 128x128x8", option));
+    }
   }
   if (options.has_design() && !options.kernel.empty())
     throw InvalidArgument("give either --kernel or --tile, not both");
@@ -103,6 +114,14 @@ Target choose_target(const engine::Engine& engine, const KernelOptions& options)
   return parse_target(options.target).value_or_throw();
 }
 
+std::string origin(const ChosenKernel& chosen) {
+  if (!chosen.rank) return "explicit design";
+  const auto& [number, of, predicted_us] = *chosen.rank;
+  const std::string prediction =
+      std::isfinite(predicted_us) ? fmt::format("predicted {:.1f} us", predicted_us) : "without a prediction";
+  return fmt::format("number {} of {}, {}", number, of, prediction);
+}
+
 ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& problem, const KernelOptions& options) {
   refuse_design_options_without_tile(options);
   const Target target = choose_target(engine, options);
@@ -110,14 +129,13 @@ ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& prob
     const registry::KernelPtr kernel = engine.make_kernel(op::describe(problem), read_design(target, options));
     kernel->supports(problem).or_throw();
     engine.check_promises(*kernel, problem).or_throw();
-    return {kernel, "explicit design"};
+    return {kernel};
   }
   const std::vector<engine::RankedKernel> ranked = engine.find_kernels(problem, {}, target);
   if (ranked.empty()) engine::throw_no_kernel(problem, engine.explain(problem, {}, target));
   for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
     if (ranked[rank].kernel->name().find(options.kernel) == std::string::npos) continue;
-    return {ranked[rank].kernel,
-            fmt::format("number {} of {}, predicted {:.1f} us", rank + 1, ranked.size(), ranked[rank].estimate_us)};
+    return {ranked[rank].kernel, Rank{rank + 1, ranked.size(), ranked[rank].estimate_us}};
   }
   engine::throw_unknown_name(problem, options.kernel, engine.explain(problem, {}, target));
 }

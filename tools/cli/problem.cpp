@@ -14,6 +14,7 @@
 #include "tilewright/op/fill.hpp"
 #include "tools/cli/epilogue_scalars.hpp"
 #include "tools/cli/number.hpp"
+#include "tools/cli/type_names.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -22,15 +23,6 @@ constexpr std::uint64_t kAlignment = 256;  // bytes, the alignment of the device
 constexpr std::uint64_t kPlaceholder = std::uint64_t{1}
                                        << 58;  // bytes between the placeholder addresses of two operands
 constexpr std::int64_t kLargestOperand = std::int64_t{1} << 46;  // bytes, more than any machine's memory
-
-DType read_dtype(const std::string& text, const char* option) {
-  if (const std::optional<DType> type = parse_dtype(text)) return *type;
-  std::string known;
-  for (int i = 0; i < kDTypeCount; ++i) {
-    if (const auto type = static_cast<DType>(i); bits(type) >= 8) known += fmt::format(" {}", name(type));
-  }
-  throw InvalidArgument(fmt::format("{}: unknown type '{}'; the types are{}", option, printable(text, 40), known));
-}
 
 // NumPy has no 8-bit floats. If the wanted type is one, a file of u8 holds their bit patterns.
 void reinterpret_fp8(std::vector<NpyMatrix>& file, std::optional<DType> wanted) {
@@ -113,7 +105,7 @@ void Problem::read_files() {
 void Problem::choose_types() {
   const auto operand_type = [](std::vector<NpyMatrix>& file, const std::string& path, const std::string& type,
                                const char* option) {
-    const std::optional<DType> asked = type.empty() ? std::nullopt : std::optional(read_dtype(type, option));
+    const std::optional<DType> asked = type.empty() ? std::nullopt : std::optional(parse_type(option, type));
     const DType stored = asked == DType::tf32 ? DType::f32 : asked.value_or(DType::f32);
     if (file.empty()) return stored;
     reinterpret_fp8(file, asked);
@@ -131,9 +123,9 @@ void Problem::choose_types() {
   gemm_.b.dtype = options_.b_dtype.empty() ? operand_type(b_, options_.b.file, options_.dtype, "--dtype")
                                            : operand_type(b_, options_.b.file, options_.b_dtype, "--b-dtype");
   gemm_.accumulator = options_.accumulator.empty() ? op::default_accumulator(gemm_.a.dtype)
-                                                   : read_dtype(options_.accumulator, "--accumulator");
+                                                   : parse_type("--accumulator", options_.accumulator);
   gemm_.d.dtype =
-      options_.out_dtype.empty() ? op::default_output(gemm_.a.dtype) : read_dtype(options_.out_dtype, "--out-dtype");
+      options_.out_dtype.empty() ? op::default_output(gemm_.a.dtype) : parse_type("--out-dtype", options_.out_dtype);
   gemm_.c.dtype = gemm_.d.dtype;
   reinterpret_fp8(c_, gemm_.c.dtype);
   if (!c_.empty() && c_.front().dtype != gemm_.d.dtype &&
@@ -145,9 +137,7 @@ void Problem::choose_types() {
     const bool is_tf32 = !options_.dtype.empty() && parse_dtype(options_.dtype) == DType::tf32;
     gemm_.math = is_tf32 ? op::MathOperation::multiply_add_tf32 : op::MathOperation::multiply_add;
   } else {
-    const std::optional<op::MathOperation> math = op::parse_math_operation(options_.math);
-    if (!math) throw InvalidArgument(fmt::format("--math: unknown operation '{}'", printable(options_.math, 40)));
-    gemm_.math = *math;
+    gemm_.math = parse_math("--math", options_.math);
   }
   gemm_.alpha = options_.alpha;
   gemm_.beta = options_.beta;
@@ -182,7 +172,7 @@ void Problem::choose_epilogue_tensors() {
     (each.is_written ? written : read).insert(each.label);
     DType dtype = gemm_.epilogue.compute;
     const auto given = dtypes.extract(name);
-    if (given) dtype = read_dtype(given.mapped(), "--epilogue-dtype");
+    if (given) dtype = parse_type("--epilogue-dtype", given.mapped());
     Extents shape{each.broadcast.along_m ? gemm_.m() : 1, each.broadcast.along_n ? gemm_.n() : 1, {}};
     if (each.is_written && gemm_.d.shape.rank() == 3) shape.batch = gemm_.batch();
     if (const auto file = inputs_.find(name); file != inputs_.end()) {
@@ -220,6 +210,10 @@ void Problem::choose_shapes() {
   // As in numpy.matmul, an operand without a batch, or with a batch of 1, is broadcast.
   if (b.batch && d.batch.value_or(1) == 1) d.batch = b.batch;
   const Extents c = c_.empty() ? d : extents(c_.front(), options_.c);
+  if (!c_.empty() && !gemm_.epilogue.reads_source())
+    throw InvalidArgument("--c has no effect: the epilogue does not read C");
+  if (!c_.empty() && !op::reads_source(gemm_) && !options_.has_beta)
+    throw InvalidArgument("--c has no effect: beta is 0 unless --beta is given");
   if (c_.empty() && !a_.empty() && op::reads_source(gemm_)) throw InvalidArgument("--c is missing: beta is not 0");
   gemm_.a = placeholder(0, gemm_.a.dtype, a, options_.a);
   gemm_.b = placeholder(1, gemm_.b.dtype, b, options_.b);

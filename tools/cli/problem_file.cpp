@@ -16,11 +16,13 @@
 #include "tilewright/kernels/weight_gemm.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
+#include "tilewright/op/problem_text.hpp"
 #include "tilewright/op/product_operation.hpp"
 #include "tilewright/profile/extents.hpp"
 #include "tilewright/program/packed_weights.hpp"
 #include "tools/cli/epilogue_scalars.hpp"
 #include "tools/cli/input_file.hpp"
+#include "tools/cli/type_names.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -102,9 +104,7 @@ T read_name(const Json& json, std::string_view what, std::optional<T> (*parse)(s
 }
 
 op::MathOperation read_math(const Json& json) {
-  return read_name(json, "math", op::parse_math_operation,
-                   "multiply_add, multiply_add_tf32, multiply_add_fast_f16, multiply_add_fast_bf16, "
-                   "multiply_add_fast_f32 or multiply_add_fast_accumulate");
+  return read_name(json, "math", op::parse_math_operation, kMathOperationNames);
 }
 
 std::optional<op::Access> parse_access(std::string_view text) {
@@ -702,14 +702,7 @@ std::vector<ProblemFile> ProblemFile::read_all(const std::string& path, const re
   });
 }
 
-std::string ProblemFile::description() const {
-  std::string text(op::operation_name(problem_));
-  for (const op::ConstOperand& operand : op::operands(problem_)) {
-    if (operand.is_used)
-      text += fmt::format(" {}{}:{}", operand.name, op::to_string(operand.tensor->shape), name(operand.tensor->dtype));
-  }
-  return text;
-}
+std::string ProblemFile::description() const { return op::problem_text(problem_); }
 
 std::uint64_t ProblemFile::allocate(std::size_t size) {
   memory_.push_back(std::make_unique_for_overwrite<std::byte[]>(size + kAlignment));

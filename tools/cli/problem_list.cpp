@@ -87,6 +87,9 @@ op::Problem problem_of_line(const std::string& line) {
     }
     field->second(word.substr(equals + 1));
   }
+  for (const auto& [letter, given] : {std::pair{'m', options.m}, {'n', options.n}, {'k', options.k}}) {
+    if (!given) throw InvalidArgument(fmt::format("{}=EXTENT is missing: every line needs m, n and k", letter));
+  }
   if (options.batch == 1) options.batch.reset();
   return Problem(options).gemm();
 }

@@ -28,7 +28,8 @@ void add_operands(CLI::App& command, ProblemOptions& options) {
   };
   add_file("--a", options.a.file, "A, a .npy file of shape (m, k) or (batch, m, k) and type f64, f32, f16, i8 or u8");
   add_file("--b", options.b.file, "B, a .npy file of shape (k, n) or (batch, k, n); without a batch it is broadcast");
-  add_file("--c", options.c.file, "C, a .npy file of shape (m, n) or (batch, m, n); read only if beta is not 0");
+  add_file("--c", options.c.file,
+           "C, a .npy file of shape (m, n) or (batch, m, n), for a --beta or an epilogue with C");
   const auto add_extent = [&](const char* name, std::optional<std::int64_t>& extent, const char* help) {
     add_integer(command, name, extent, kExtents, help)->group(kOperands);
   };
@@ -72,6 +73,7 @@ void add_epilogue(CLI::App& command, ProblemOptions& options) {
       ->group(kEpilogue);
   add_real(command, "--beta", options.beta,
            "factor of C (default 0, where C is not read); nan, inf and -inf are accepted")
+      ->each([&options](const std::string&) { options.has_beta = true; })
       ->group(kEpilogue);
   command
       .add_option(

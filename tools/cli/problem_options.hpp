@@ -28,6 +28,7 @@ struct ProblemOptions {
   std::string distribution = "integer";  // of random inputs: "integer" or "normal"
   double alpha = 1.0;
   double beta = 0.0;
+  bool has_beta = false;    // --beta is given
   std::string dtype;        // empty: the type of the files, or f32
   std::string b_dtype;      // empty: the same as dtype
   std::string accumulator;  // empty, here and in the next two: the default for dtype

@@ -10,6 +10,7 @@
 #include "tilewright/base/text.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/kernels/list.hpp"
+#include "tilewright/op/problem_text.hpp"
 #include "tilewright/profile/formats.hpp"
 #include "tilewright/profile/profile.hpp"
 #include "tools/cli/commands.hpp"
@@ -124,7 +125,7 @@ ExitCode run_profile(ProfileCommandOptions& options) {
   check_peers(options.peers.peers);
   if (options.dry_run) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const op::Problem& problem : problems) list.push_back(profile::problem_text(problem));
+    for (const op::Problem& problem : problems) list.push_back(op::problem_text(problem));
     if (options.json) {
       fmt::print("{}\n", nlohmann::ordered_json{{"problems", list}}.dump(2));
     } else {

@@ -2,13 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/tune/tune.hpp"
 #include "tools/cli/commands.hpp"
+#include "tools/cli/computation.hpp"
 #include "tools/cli/kernel_choice.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/problem_file.hpp"
@@ -52,30 +52,17 @@ ExitCode verify_candidates(engine::Engine& engine, const ProblemFile& problem, b
 }
 
 ExitCode compute(engine::Engine& engine, ProblemFile& problem, const ProblemRunOptions& options) {
-  const ChosenKernel chosen = choose_kernel(engine, problem.problem(), options.kernel);
+  if (options.verify && !op::has_reference(problem.problem())) {
+    throw InvalidArgument(
+        fmt::format("the operation {} has no reference to verify against", op::operation_name(problem.problem())));
+  }
+  Outcome outcome;
+  outcome.problem = problem.description();
+  outcome.kernel = choose_kernel(engine, problem.problem(), options.kernel);
   problem.materialize(options.seed);
-  engine.run(problem.problem(), chosen.kernel);
-  std::optional<op::Comparison> comparison;
-  if (options.verify) {
-    if (!op::has_reference(problem.problem()))
-      throw InvalidArgument(
-          fmt::format("the operation {} has no reference to verify against", op::operation_name(problem.problem())));
-    comparison = op::compare(problem.problem(), options.seed);
-  }
-  if (options.json) {
-    nlohmann::ordered_json json{{"problem", problem.description()},
-                                {"device", engine.device()->properties().name},
-                                {"kernel", chosen.kernel->name()}};
-    if (comparison) json["verify"] = {{"ok", comparison->is_within_bound()}, {"exact", comparison->is_exact()}};
-    fmt::print("{}\n", json.dump(2));
-  } else {
-    fmt::print("problem   {}\ndevice    {}\nkernel    {}\n          {}\n", problem.description(),
-               engine.device()->properties().name, chosen.kernel->name(), chosen.origin);
-    if (comparison) fmt::print("verify    {}\n", op::to_string(*comparison));
-  }
-  if (!comparison || comparison->is_within_bound()) return ExitCode::ok;
-  say("wrong result: " + op::to_string(*comparison));
-  return ExitCode::wrong_result;
+  compute(outcome, engine, problem.problem());
+  if (options.verify) outcome.comparison = op::compare(problem.problem(), options.seed);
+  return report(outcome, options.json);
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST_F(BundleTest, OtherFilesAreRefused) {
   EXPECT_FALSE(import_bundle(there, folder_.path() + "/missing.db"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/missing.db"));
   compile::write_new_file(path_, std::string(5000, 'x'));
-  EXPECT_FALSE(import_bundle(there, path_));
+  EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("it is not a bundle"));
   std::filesystem::remove(path_);
   run_sql("CREATE TABLE kernels (key BLOB, artifact BLOB)");
   EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("application id"));

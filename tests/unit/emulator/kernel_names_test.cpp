@@ -59,6 +59,7 @@ TEST_F(KernelNames, SelectAnOverloadByItsParameters) {
   EXPECT_NE(refusal("ov").find("several kernels of the name ov"), std::string::npos) << refusal("ov");
   EXPECT_NE(refusal("ov").find("a::ov(float*) (_ZN1a2ovEPf), a::ov(int*)"), std::string::npos) << refusal("ov");
   EXPECT_NE(refusal("v").find("no kernels of the name v"), std::string::npos) << refusal("v");
+  EXPECT_NE(refusal("").find("kernels: choose one of them by name: a::"), std::string::npos) << refusal("");
   EXPECT_NE(refusal("t<float,4>").find("no kernels"), std::string::npos) << refusal("t<float,4>");
 }
 

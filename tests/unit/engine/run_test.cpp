@@ -733,6 +733,26 @@ TEST_F(Running, NullAndRepeatedKernelsOfAProviderAreRefused) {
   EXPECT_NO_THROW(engine.make_kernel(kernel->metadata().signature, kernel->metadata().design));
 }
 
+/// Without a target of its own, a design is for sm_80.
+TEST_F(Running, KernelsForAnotherArchitectureAreRefused) {
+  const HostProblem problem(8, 8, 8);
+  const registry::KernelPtr kernel = users_kernel("early", problem.gemm, "p.d[threadIdx.x] = 2.0f * p.a[threadIdx.x];");
+  for (const char* const device : {"emulator:sm_80", "emulator:sm_86", "emulator:sm_90a"}) {
+    Options options = emulator_options();
+    options.device = device;
+    Engine engine(options);
+    engine.registry().add(std::make_shared<CarelessProvider>(kernel)).or_throw();
+    const Explanation found = engine.explain(problem.gemm);
+    const bool is_offered = std::ranges::count(found.kernels, kernel, &RankedKernel::kernel) == 1;
+    EXPECT_EQ(is_offered, std::string(device) != "emulator:sm_90a") << device;
+    const bool is_refused = std::ranges::any_of(found.refused, [](const registry::RefusedKernel& each) {
+      return each.reason() == "its design is for sm_80, whose code does not run on sm_90a";
+    });
+    EXPECT_EQ(is_refused, !is_offered) << device;
+    EXPECT_NO_THROW(engine.run(problem.gemm)) << device;
+  }
+}
+
 TEST_F(Running, NullKernelsAreNotCompiled) {
   EXPECT_THAT([&] { engine_.compile(registry::KernelPtr()); },
               testing::ThrowsMessage<InvalidArgument>("kernel 0 of 1 to compile is null"));

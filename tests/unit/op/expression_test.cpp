@@ -84,7 +84,8 @@ TEST(Expressions, InvalidGraphsAreRefused) {
   EXPECT_EQ(reason(acc(), {{"D", acc()}}), "epilogue 'graph' uses the name 'D' twice");
   EXPECT_EQ(reason(acc(), {{"a b", acc()}}), "the name of an epilogue output must be an identifier, got 'a b'");
   EXPECT_EQ(reason(call("gelu", {acc()}), {}, DType::s32),
-            "epilogue node 0 is the constant 0.5, but compute type s32 needs an integer");
+            "epilogue node 0 is the constant 0.5, but compute type s32 needs an integer: an output of f32 has the "
+            "compute type f32");
   for (const DType type : {DType::f64, DType::tf32, DType::s4, DType::u4, DType::b1})
     EXPECT_EQ(reason(convert(type, acc())), fmt::format("epilogue node 1 cannot convert to {}", name(type)));
   Expression many = acc();

@@ -55,6 +55,25 @@ TEST(Problem, ListsTheOperandsOfAGemm) {
   EXPECT_THAT(names, testing::ElementsAre("A:read", "B:read", "C:read:unused", "D:write", "bias:read"));
 }
 
+TEST(Problem, IsMeasuredUnlessNothingIsComputed) {
+  const auto reason = [](const auto& change) {
+    Gemm gemm = f16_gemm();
+    change(gemm);
+    const Result<Problem> measured = measurable(gemm);
+    return measured ? std::string() : measured.reason();
+  };
+  EXPECT_EQ(reason([](Gemm&) {}), "");
+  EXPECT_EQ(reason([](Gemm& gemm) { gemm.alpha = 0.0; }), "") << "it is measured with another alpha";
+  const auto set_rows = [](Gemm& gemm) { gemm.a.shape[0] = gemm.d.shape[0] = 0; };
+  EXPECT_EQ(reason(set_rows), "there is nothing to measure in a GEMM of 0x48x32, batch 1: all outputs are empty");
+  EXPECT_EQ(reason([](Gemm& gemm) { gemm.a.shape[1] = gemm.b.shape[0] = 0; }),
+            "there is nothing to measure in a GEMM of 64x48x0, batch 1: K is 0");
+  const auto batch_of_none = [](Gemm& gemm) {
+    for (Tensor* const each : {&gemm.a, &gemm.b, &gemm.d}) *each = batched(*each, 0);
+  };
+  EXPECT_EQ(reason(batch_of_none), "there is nothing to measure in a GEMM of 64x48x32, batch 0: all outputs are empty");
+}
+
 TEST(Problem, KeysDependOnCodeExtentsAndStrides) {
   const Problem one = f16_gemm();
   Gemm scaled = f16_gemm();

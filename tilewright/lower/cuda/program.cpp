@@ -38,22 +38,6 @@ std::string_view c_type(RegisterType type) {
   return "";
 }
 
-char constraint(RegisterType type) {
-  switch (type) {
-    case RegisterType::b16:
-      return 'h';
-    case RegisterType::b32:
-      return 'r';
-    case RegisterType::b64:
-      return 'l';
-    case RegisterType::f32:
-      return 'f';
-    case RegisterType::f64:
-      return 'd';
-  }
-  return '?';
-}
-
 /// A character of PTX in the string of an asm statement.
 std::string escaped(char c) {
   if (c == '%') return "%%";

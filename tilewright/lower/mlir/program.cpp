@@ -38,23 +38,6 @@ std::string_view type_name(RegisterType type) {
   return "";
 }
 
-/// The letter of inline assembly, as in CUDA.
-char constraint(RegisterType type) {
-  switch (type) {
-    case RegisterType::b16:
-      return 'h';
-    case RegisterType::b32:
-      return 'r';
-    case RegisterType::b64:
-      return 'l';
-    case RegisterType::f32:
-      return 'f';
-    case RegisterType::f64:
-      return 'd';
-  }
-  return '?';
-}
-
 /// A character of PTX in the string of an inline_asm.
 std::string escaped(char c) {
   if (c == '\n') return "\\0A";

@@ -50,7 +50,7 @@ constexpr double kPingPongClocks = 164;  // taking turns, if each tile has one m
 // Plain stores of D instead of TMA: per vector of 16 bytes, and per line of a subtile, whose ends are stored in pieces.
 constexpr double kPlainVectorClocks = 0.517;
 constexpr double kPlainLineClocks = 14.3;
-// The same per vector of lines of pixels, whose ends are whole vectors. 167 kernels whose taps share pixels were
+// Plain stores of lines of pixels, whose ends are whole vectors: per vector. 167 kernels whose taps share pixels were
 // measured for 17 passes of layers (H200, 2026-11-26): with this value, the first choice took 4.5 % longer than the
 // best.
 constexpr double kPixelVectorClocks = 2;
@@ -275,7 +275,7 @@ double steps_of_tile(const Sm90CostInput& input, const std::array<std::int64_t, 
   return static_cast<double>(std::max<std::int64_t>(ceil_div(input.classes[number].k, input.tile.k), 1));
 }
 
-/// The same for classes of rows, whose tiles the clusters take as ClassTiles of
+/// Counts the tiles of a problem with classes of rows, which the clusters take in the order that
 /// device/tilewright/scheduler/class_tiles.cuh describes.
 TileCount count_class_tiles(const Sm90CostInput& input, std::int64_t resident) {
   const std::int64_t tiles_n = ceil_div(input.n, std::int64_t{input.tile.n} * input.cluster_n);

@@ -17,17 +17,20 @@ namespace {
 constexpr int kMaxConsumers = 3;  // with the producer warpgroup this makes 512 threads of 128 registers each
 /// Registers for addresses in addition to the accumulators; from the output of ptxas -v for this family.
 constexpr int kAddressRegisters = 40;
-// More of them if wgmma reads both operands MN-major: of 240 registers 4 bytes spilled (128x192 tiles in ping-pong).
+// Each of the next constants is a number of address registers that a kernel needs beyond kAddressRegisters. Without
+// them, the tiles in parentheses spilled the given number of bytes.
+// wgmma reads both operands MN-major: 4 bytes (128x192 in ping-pong, 240 registers).
 constexpr int kMnMajorRegisters = 9;
-// The same if plain loads copy C for tiles of groups: 68 bytes spilled (128x192 in ping-pong).
+// Plain loads copy C for tiles of groups: 68 bytes (128x192 in ping-pong).
 constexpr int kSourceRegisters = 9;
-// The same if groups differ in k: 32 bytes spilled (128x176 with both operands K-major in ping-pong).
+// Groups differ in k: 32 bytes (128x176 in ping-pong, with both operands K-major).
 constexpr int kGroupKRegisters = 18;
-// The same if D is a pointer array: 68 bytes spilled (128x176 in ping-pong).
+// D is a pointer array: 68 bytes (128x176 in ping-pong).
 constexpr int kPointerRegisters = 17;
-// The same for reductions; spills with rows, columns and single results, alone and together. Groups: any reduction in
-// 128x160 with ping-pong (248 bytes), but no two in 128x256; three in 256x128 (72). Dense: three in 256x128 (96), sums
-// of columns in 128x176 with ping-pong (104), but not in 128x160, and no single result in 128x192.
+// The epilogue has reductions. Row, column and single results were compiled alone and together. With groups, any
+// reduction spilled in 128x160 with ping-pong (248 bytes) and three in 256x128 (72), but no two in 128x256. Without
+// groups, three spilled in 256x128 (96) and sums of columns in 128x176 with ping-pong (104), but not in 128x160, and no
+// single result in 128x192.
 constexpr int kReductionsRegisters = 33, kReductionRegisters = 11, kVectorRegisters = 18;
 constexpr int kManyReductions = 3;
 /// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.

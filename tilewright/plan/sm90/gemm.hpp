@@ -122,8 +122,8 @@ struct ConsumerExtras {
   int plain_bytes = 0;
   bool reads_mn_major = false;  // wgmma reads both operands MN-major
   bool copies_source = false;   // plain loads copy C for tiles of groups, whose ends TMA does not know
-  bool differs_in_k =
-      false;  // groups or classes differ in k, so that each tile has a number of mainloop steps of its own
+  /// Groups or classes differ in k, so that each tile has a number of mainloop steps of its own.
+  bool differs_in_k = false;
   bool finds_output = false;    // D is a pointer array, so that each tile has an address of its own
   int reduction_registers = 0;  // see plan::reduction_registers()
 };
@@ -179,15 +179,16 @@ struct Sm90GemmSketch : GemmTile {
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }
   bool loads_fragments() const { return atom->a_source == arch::OperandSource::registers; }
   ConsumerExtras extras() const {
-    return {promotes_accumulators,
-            bytes(operands.d.element) == 1,
-            loads_fragments(),
-            stores_by_tma || split_k > 1 ? 0 : bytes(operands.d.element),
-            path_a.major == arch::Major::mn && path_b.major == arch::Major::mn,
-            copies_source(operands),
-            op::differs_in_k(groups()) || has_row_classes(),
-            operands.d.is_pointer_array,
-            split_k > 1 ? 0 : plan::reduction_registers(reduction_counts(operands.epilogue), groups())};
+    return {.promotes = promotes_accumulators,
+            .stores_bytes = bytes(operands.d.element) == 1,
+            .loads_fragments = loads_fragments(),
+            .plain_bytes = stores_by_tma || split_k > 1 ? 0 : bytes(operands.d.element),
+            .reads_mn_major = path_a.major == arch::Major::mn && path_b.major == arch::Major::mn,
+            .copies_source = copies_source(operands),
+            .differs_in_k = op::differs_in_k(groups()) || has_row_classes(),
+            .finds_output = operands.d.is_pointer_array,
+            .reduction_registers =
+                split_k > 1 ? 0 : plan::reduction_registers(reduction_counts(operands.epilogue), groups())};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   /// Number of CTAs that work together: one cluster for each part of K.
@@ -251,7 +252,9 @@ Support check_row_classes(const op::GemmSignature& signature);
 /// epilogue may read nothing that differs between pixels, and store nothing but D. Others are accepted.
 Support check_shared_pixels(const op::GemmSignature& signature);
 
-/// The same for a problem whose columns are padded or share pixels.
+/// Refuses signatures whose taps are columns that are padded or share pixels, unless the elements have 16 bits, the
+/// channels of D are multiples of 16 bytes, C is not read, and the epilogue stores nothing but D and reads no tensor of
+/// several channels. Others are accepted.
 Support check_tap_columns(const op::GemmSignature& signature);
 
 /// Whether the stages of a tile walk along the taps of the images of a call: see plan/sm90/im2col.hpp.

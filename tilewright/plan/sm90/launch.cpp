@@ -47,9 +47,9 @@ TensorMap map_of(TensorMap map, const Matrices& matrices) {
   return map;
 }
 
-/// The same for an operand of `contiguous` x `strided` elements. The address of a pointer array is that of no matrix;
-/// rounded down, it is one that a tensor map may have. If there is only one row or only one matrix, its
-/// stride is never used, but it must still be a value that tensor maps allow.
+/// The request for the tensor map of an operand with `contiguous` x `strided` elements, with the type, box and swizzle
+/// of `map`. A pointer array's address is not that of a matrix; it is rounded down to one that a tensor map may have.
+/// If there is only one row or only one matrix, its stride is never used, but must still be one that tensor maps allow.
 TensorMapRequest request(const TensorMap& map, const op::Tensor& tensor, std::int64_t contiguous,
                          std::int64_t strided) {
   const std::int64_t ld = strided == 1 ? contiguous : leading_dimension(tensor);
@@ -266,7 +266,7 @@ struct LaunchValues {
 
   /// Class number `number`, or the first if there are fewer classes: a field that is not used needs a valid value.
   const RowClass& row_class(std::size_t number) const { return classes[number < classes.size() ? number : 0]; }
-  /// The same for a class whose operands are loaded. The first has the longest K.
+  /// Class number `number` if its operands are loaded, or else the first, which has the longest K.
   const RowClass& loaded_class(std::size_t number) const {
     return number < classes.size() && classes[number].k() > 0 ? classes[number] : classes[0];
   }
@@ -583,10 +583,6 @@ Support check_tma_strides(const op::Tensor& tensor) {
   }
   return {};
 }
-
-}  // namespace
-
-namespace {
 
 Refusal refuse_pieces() {
   return refuse("an im2col matrix is repacked if its K has two strides and pieces of multiples of {} bytes", kTmaBytes)

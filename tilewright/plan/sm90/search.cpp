@@ -198,15 +198,15 @@ struct Tile {
 Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes) {
   const TileShape shape{rows.m, columns, k_bytes / search.element_bytes};
   const int tap_k = search.shared_pixels.tap_k(shape.k), columns_of_tap = search.columns_of_tap(columns);
-  const ConsumerExtras extras{search.promotes,
-                              search.output.d_bytes == 1,
-                              search.loads_fragments,
-                              search.plain_bytes,
-                              search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
-                              search.copies_source,
-                              op::differs_in_k(search.groups) || search.has_row_classes,
-                              search.stores_to_pointers,
-                              reduction_registers(search.staging.reductions, search.groups)};
+  const ConsumerExtras extras{.promotes = search.promotes,
+                              .stores_bytes = search.output.d_bytes == 1,
+                              .loads_fragments = search.loads_fragments,
+                              .plain_bytes = search.plain_bytes,
+                              .reads_mn_major = search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
+                              .copies_source = search.copies_source,
+                              .differs_in_k = op::differs_in_k(search.groups) || search.has_row_classes,
+                              .finds_output = search.stores_to_pointers,
+                              .reduction_registers = reduction_registers(search.staging.reductions, search.groups)};
   Tile tile{
       .rows = rows,
       .input = {.m = search.m,
@@ -530,6 +530,144 @@ double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signat
   return written > kMaxWorkspaceBytes - kPartialSums ? 0 : moved;
 }
 
+/// The problem whose designs are searched, and the order of sums that they must have, if one is required.
+struct Query {
+  const op::GemmView& view;
+  const op::GemmSignature& signature;
+  const Target& target;
+  const std::optional<SumOrder>& order;
+  ReadAmplification amplification = im2col_amplification(view);
+
+  /// Whether the order of sums restricts the search.
+  bool is_restricted() const { return order && !order->is_exact; }
+  bool is_tf32() const { return signature.a.element == DType::f32; }
+  /// wgmma reads types of 1 and 4 bytes K-major only.
+  bool is_word_or_byte() const { return bytes(signature.a.element) != 2; }
+  bool ends_along_k() const { return op::ends_along_k(signature.groups); }
+  bool has_row_classes() const { return signature.a.im2col == op::Im2colAccess::divided; }
+
+  /// Sectors of L2 per 32 bytes of one of the caller's operands; plain loads and copies do not read more than they
+  /// need.
+  double sectors(Operands operand, bool repacks) const {
+    const bool is_a = operand == Operands::only_a;
+    const op::TensorSignature& tensor = is_a ? signature.a : signature.b;
+    const bool is_copied = repacks && must_be_repacked(tensor, is_a_along_k(signature, !is_a));
+    const bool by_tma = !is_copied && plain_load_reads(alignment_bytes(tensor)) == 0;
+    const double read = by_tma ? sector_read_amplification((is_a ? view.a : view.b).tensor) : 1;
+    return read * (is_a ? amplification.a : amplification.b);
+  }
+};
+
+/// Whether the problem can be computed in this orientation.
+bool offers_orientation(const Query& query, bool is_transposed) {
+  const bool natural = computes_transposed(query.signature);
+  if (is_transposed != natural && query.signature.epilogue.is_gated()) return false;
+  if (query.is_restricted() && is_transposed != query.order->exchanges_operands) return false;
+  return !is_transposed || !(query.has_row_classes() || has_tap_columns(query.signature));
+}
+
+/// The search among designs that repack all operands that wgmma or TMA does not read.
+Search search_with_repacking(const Query& query, bool is_transposed) {
+  const auto& [view, signature, target, order, amplification] = query;
+  const DType element = signature.a.element;
+  const bool is_word_or_byte = query.is_word_or_byte(), is_tf32 = query.is_tf32(), ends_along_k = query.ends_along_k();
+  const bool d_is_row_major = signature.d.layout == op::MatrixLayout::row_major;
+  const TmaOutputs others = tma_outputs(signature, 1);  // the transposed problem has the same
+  const MeanExtents mean = mean_extents(view);
+  const arch::ArchLimits& limits = arch::limits(target);
+  return {
+      .m = is_transposed ? mean.n : mean.m,
+      .n = is_transposed ? mean.m : mean.n,
+      .k = mean.k,
+      .batches = mean.batches,
+      .classes = class_extents(view),
+      .limits = limits,
+      .element_bytes = bytes(element),
+      .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed != d_is_row_major, others,
+                 stores_by_tma(signature.d)},
+      .staging = epilogue_staging(is_transposed ? op::transposed(signature.epilogue) : signature.epilogue),
+      .columns_per_element = signature.epilogue.columns_per_element(),
+      .beside_bytes = beside_bytes(signature),
+      .slow_source_bytes = slow_source_bytes(signature),
+      .function_instructions = function_instructions(signature.epilogue),
+      .plain_bytes = stores_by_tma(signature.d) ? 0 : bytes(signature.d.element),
+      .major_a = major(is_word_or_byte || is_a_along_k(signature, is_transposed)),
+      .major_b = major(is_word_or_byte || is_a_along_k(signature, !is_transposed)),
+      .max_row_a = max_row_bytes(is_transposed ? signature.b : signature.a),
+      .max_row_b = max_row_bytes(is_transposed ? signature.a : signature.b),
+      .reads_a = 0,
+      .reads_b = 0,
+      .sectors_a = query.sectors(is_transposed ? Operands::only_b : Operands::only_a, true),
+      .sectors_b = query.sectors(is_transposed ? Operands::only_a : Operands::only_b, true),
+      .distinct_a = distinct_share(is_transposed ? view.b : view.a),
+      .distinct_b = distinct_share(is_transposed ? view.a : view.b),
+      .d_splits_sectors = lines_split_sectors(view.d.tensor),
+      .is_transposed = is_transposed,
+      .promotes = promotes_accumulators(signature),
+      .loads_fragments = false,
+      .accumulates_in_half = signature.accumulator == DType::f16,
+      .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element),
+      .repacked_bytes = ends_along_k ? 0 : bytes_to_repack(view, signature, Operands::both),
+      .padded_k = query.is_restricted() ? std::optional(query.order->padded_k) : std::nullopt,
+      .tensor_maps = ends_along_k ? 2 : (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
+      .has_row_classes = query.has_row_classes(),
+      .stores_to_pointers = signature.d.is_pointer_array,
+      .loads_folded = signature.a.folded_modes != 0 || signature.b.folded_modes != 0,
+      .shared_pixels = shared_pixels_of(signature),
+      .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
+      .spread_m = is_transposed ? view.spread_n() : view.spread_m(),
+      .spread_n = is_transposed ? view.spread_m() : view.spread_n(),
+      .copies_source = copies_source(signature),
+  };
+}
+
+/// The search among designs that repack only the B of the problem as computed, whose A goes through registers.
+Search search_with_repacked_b(const Query& query, Search search) {
+  const bool is_transposed = search.is_transposed;
+  search.repacked_bytes =
+      bytes_to_repack(query.view, query.signature, is_transposed ? Operands::only_a : Operands::only_b);
+  search.sectors_a = query.sectors(is_transposed ? Operands::only_b : Operands::only_a, false);
+  search.major_a = arch::Major::mn;
+  search.loads_fragments = true;
+  return search;
+}
+
+/// The search among designs that load the operands as they are, by TMA or by plain loads.
+Search search_without_repacking(const Query& query, Search search) {
+  const op::GemmSignature& signature = query.signature;
+  const bool is_transposed = search.is_transposed;
+  const int times_a = plain_load_reads(signature.a.alignment * bytes(signature.a.element));
+  const int times_b = plain_load_reads(signature.b.alignment * bytes(signature.b.element));
+  search.reads_a = is_transposed ? times_b : times_a;
+  search.reads_b = is_transposed ? times_a : times_b;
+  search.sectors_a = query.sectors(is_transposed ? Operands::only_b : Operands::only_a, false);
+  search.sectors_b = query.sectors(is_transposed ? Operands::only_a : Operands::only_b, false);
+  search.major_a = major(is_a_along_k(signature, is_transposed));
+  search.major_b = major(is_a_along_k(signature, !is_transposed));
+  search.loads_fragments = query.is_word_or_byte() && !is_a_along_k(signature, is_transposed);
+  search.repacked_bytes = 0;
+  return search;
+}
+
+void consider_orientation(const Query& query, bool is_transposed, Candidates& candidates) {
+  const op::GemmSignature& signature = query.signature;
+  const Search repacking = search_with_repacking(query, is_transposed);
+  if (repacking.repacked_bytes > 0) consider_all(repacking, candidates);
+  if (!query.ends_along_k() && loads_a_as_it_is(signature, is_transposed)) {
+    const Search only_b = search_with_repacked_b(query, repacking);
+    if (only_b.repacked_bytes > 0) consider_all(only_b, candidates);
+  }
+  const bool natural = computes_transposed(signature);
+  const bool must_swap = !reads_b(signature, natural) && reads_b(signature, !natural);
+  const bool is_worth_it = is_transposed != natural || !must_swap;
+  if (!(query.is_restricted() || is_worth_it) || !reads_b(signature, is_transposed)) return;
+  if (must_repack_im2col(signature)) return;
+  const Search direct = search_without_repacking(query, repacking);
+  // Plain loads round to tf32 in another way than TMA.
+  if (query.is_restricted() && query.is_tf32() && direct.uses_plain_loads()) return;
+  consider_all(direct, candidates);
+}
+
 }  // namespace
 
 std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
@@ -538,106 +676,12 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
       !check_tap_columns(signature)) {
     return {};
   }
-  const DType element = signature.a.element;
-  const bool is_tf32 = element == DType::f32;
-  const bool ends_along_k = op::ends_along_k(signature.groups);
-
-  const bool natural = computes_transposed(signature);
-  const bool d_is_row_major = signature.d.layout == op::MatrixLayout::row_major;
-  const bool is_word_or_byte = bytes(element) != 2;  // wgmma reads these types K-major only
-  const bool must_swap = !reads_b(signature, natural) && reads_b(signature, !natural);
-  const ReadAmplification amplification = im2col_amplification(view);
-  // Sectors of L2 per 32 bytes of one of the caller's operands; plain loads and copies do not read more than they need.
-  const auto sectors = [&](Operands operand, bool repacks) {
-    const bool is_a = operand == Operands::only_a;
-    const op::TensorSignature& tensor = is_a ? signature.a : signature.b;
-    const bool is_copied = repacks && must_be_repacked(tensor, is_a_along_k(signature, !is_a));
-    const bool by_tma = !is_copied && plain_load_reads(alignment_bytes(tensor)) == 0;
-    const double read = by_tma ? sector_read_amplification((is_a ? view.a : view.b).tensor) : 1;
-    return read * (is_a ? amplification.a : amplification.b);
-  };
+  const Query query{view, signature, target, order};
   Candidates candidates;
-  const TmaOutputs others = tma_outputs(signature, 1);  // the transposed problem has the same
   // Both orientations are considered: the n of a tile has more values than its m, and fits other extents.
+  const bool natural = computes_transposed(signature);
   for (const bool is_transposed : {natural, !natural}) {
-    if (is_transposed != natural && signature.epilogue.is_gated()) continue;
-    const bool is_restricted = order && !order->is_exact;
-    if (is_restricted && is_transposed != order->exchanges_operands) continue;
-    const bool has_row_classes = signature.a.im2col == op::Im2colAccess::divided;
-    if (is_transposed && (has_row_classes || has_tap_columns(signature))) continue;
-    const MeanExtents mean = mean_extents(view);
-    const std::int64_t rows = is_transposed ? mean.n : mean.m;
-    const std::int64_t columns = is_transposed ? mean.m : mean.n;
-    const arch::ArchLimits& limits = arch::limits(target);
-    Search search{
-        .m = rows,
-        .n = columns,
-        .k = mean.k,
-        .batches = mean.batches,
-        .classes = class_extents(view),
-        .limits = limits,
-        .element_bytes = bytes(element),
-        .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed != d_is_row_major, others,
-                   stores_by_tma(signature.d)},
-        .staging = epilogue_staging(is_transposed ? op::transposed(signature.epilogue) : signature.epilogue),
-        .columns_per_element = signature.epilogue.columns_per_element(),
-        .beside_bytes = beside_bytes(signature),
-        .slow_source_bytes = slow_source_bytes(signature),
-        .function_instructions = function_instructions(signature.epilogue),
-        .plain_bytes = stores_by_tma(signature.d) ? 0 : bytes(signature.d.element),
-        .major_a = major(is_word_or_byte || is_a_along_k(signature, is_transposed)),
-        .major_b = major(is_word_or_byte || is_a_along_k(signature, !is_transposed)),
-        .max_row_a = max_row_bytes(is_transposed ? signature.b : signature.a),
-        .max_row_b = max_row_bytes(is_transposed ? signature.a : signature.b),
-        .reads_a = 0,
-        .reads_b = 0,
-        .sectors_a = sectors(is_transposed ? Operands::only_b : Operands::only_a, true),
-        .sectors_b = sectors(is_transposed ? Operands::only_a : Operands::only_b, true),
-        .distinct_a = distinct_share(is_transposed ? view.b : view.a),
-        .distinct_b = distinct_share(is_transposed ? view.a : view.b),
-        .d_splits_sectors = lines_split_sectors(view.d.tensor),
-        .is_transposed = is_transposed,
-        .promotes = promotes_accumulators(signature),
-        .loads_fragments = false,
-        .accumulates_in_half = signature.accumulator == DType::f16,
-        .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element),
-        .repacked_bytes = ends_along_k ? 0 : bytes_to_repack(view, signature, Operands::both),
-        .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
-        .tensor_maps =
-            ends_along_k ? 2 : (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
-        .has_row_classes = has_row_classes,
-        .stores_to_pointers = signature.d.is_pointer_array,
-        .loads_folded = signature.a.folded_modes != 0 || signature.b.folded_modes != 0,
-        .shared_pixels = shared_pixels_of(signature),
-        .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
-        .spread_m = is_transposed ? view.spread_n() : view.spread_m(),
-        .spread_n = is_transposed ? view.spread_m() : view.spread_n(),
-        .copies_source = copies_source(signature),
-    };
-    if (search.repacked_bytes > 0) consider_all(search, candidates);
-    if (!ends_along_k && loads_a_as_it_is(signature, is_transposed)) {
-      Search only_b = search;
-      only_b.repacked_bytes = bytes_to_repack(view, signature, is_transposed ? Operands::only_a : Operands::only_b);
-      only_b.sectors_a = sectors(is_transposed ? Operands::only_b : Operands::only_a, false);
-      only_b.major_a = arch::Major::mn;
-      only_b.loads_fragments = true;
-      if (only_b.repacked_bytes > 0) consider_all(only_b, candidates);
-    }
-    const bool is_worth_it = is_transposed != natural || !must_swap;
-    if (!(is_restricted || is_worth_it) || !reads_b(signature, is_transposed)) continue;
-    if (must_repack_im2col(signature)) continue;
-    const int times_a = plain_load_reads(signature.a.alignment * bytes(element));
-    const int times_b = plain_load_reads(signature.b.alignment * bytes(signature.b.element));
-    search.reads_a = is_transposed ? times_b : times_a;
-    search.reads_b = is_transposed ? times_a : times_b;
-    if (is_restricted && is_tf32 && search.uses_plain_loads()) continue;  // they round to tf32 in another way than TMA
-    search.sectors_a = sectors(is_transposed ? Operands::only_b : Operands::only_a, false);
-    search.sectors_b = sectors(is_transposed ? Operands::only_a : Operands::only_b, false);
-    search.major_a = major(is_a_along_k(signature, is_transposed));
-    search.major_b = major(is_a_along_k(signature, !is_transposed));
-    search.loads_fragments = is_word_or_byte && !is_a_along_k(signature, is_transposed);
-    search.repacked_bytes = 0;
-    consider_all(search, candidates);
+    if (offers_orientation(query, is_transposed)) consider_orientation(query, is_transposed, candidates);
   }
   std::vector<Sm90GemmDesign> designs;
   designs.reserve(kKept);
