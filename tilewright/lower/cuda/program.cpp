@@ -189,6 +189,7 @@ class Printer {
     std::vector<std::vector<std::string>> names(instruction.operands.size());  // "%3" of each register
     std::string outputs, inputs;
     int next = 0;
+    const std::string_view early = is_sequence(instruction.text) ? "&" : "";
     const auto add = [&](std::size_t operand, std::string& list, std::string_view how, RegisterType type,
                          const std::string& text) {
       list += fmt::format("{}\"{}{}\"({})", list.empty() ? "" : ", ", how, constraint(type), text);
@@ -198,10 +199,12 @@ class Printer {
       const Operand& operand = instruction.operands[i];
       if (operand.kind == Operand::Kind::output) {
         declare(operand.value);
-        for (const std::string& text : registers(operand.value)) add(i, outputs, "=", operand.type, text);
+        for (const std::string& text : registers(operand.value))
+          add(i, outputs, fmt::format("={}", early), operand.type, text);
       } else if (operand.kind == Operand::Kind::update) {
         storage(operand.value) = storage(operand.inputs.front());
-        for (const std::string& text : registers(operand.value)) add(i, outputs, "+", operand.type, text);
+        for (const std::string& text : registers(operand.value))
+          add(i, outputs, fmt::format("+{}", early), operand.type, text);
       }
     }
     if (instruction.text.empty()) return;

@@ -218,15 +218,14 @@ class Printer {
     std::vector<std::string_view> output_types;
     int next = 0;
     const auto constrain = [&](const std::string& text) { constraints += (constraints.empty() ? "" : ",") + text; };
-    // An output may be written before all inputs have been read.
-    const std::string_view output_prefix = instruction.text.find('\n') == std::string::npos ? "=" : "=&";
+    const std::string_view output_prefix = is_sequence(instruction.text) ? "=&" : "=";
     for (std::size_t i = 0; i < instruction.operands.size(); ++i) {
       const Operand& operand = instruction.operands[i];
       const bool is_update = operand.kind == Operand::Kind::update;
       if (operand.kind != Operand::Kind::output && !is_update) continue;
       outputs.emplace_back(operand.value, next);
       for (int j = 0; j < operand.value.count; ++j) {
-        constrain(fmt::format("{}{}", is_update ? "=" : output_prefix, constraint(operand.type)));
+        constrain(fmt::format("{}{}", output_prefix, constraint(operand.type)));
         output_types.push_back(type_name(operand.type));
         texts[i].push_back(fmt::format("${}", next++));
       }
