@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tilewright import arch
 from tilewright import program as tp
 
 
@@ -184,19 +185,19 @@ def test_conversions_of_fp8(name: str) -> None:
     a, most = floats(), float(ml_dtypes.finfo(dtype).max)
     expected = np.clip(a, -most, most).astype(dtype)  # keeps NaNs
     is_number = ~np.isnan(a)
-    bytes_of = elementwise(lambda k, x: tp.from_f32(k, name, x), [a], np.uint32, "sm_90a")
+    bytes_of = elementwise(lambda k, x: tp.from_f32(k, name, x), [a], np.uint32, "sm_89")
     assert (bytes_of[is_number] == expected.view(np.uint8)[is_number]).all() and (bytes_of < 256).all()
-    pairs = elementwise(lambda k, x: tp.pack(k, name, x, tp.multiply(k, x, 2.0)), [a], np.uint16, "sm_90a")
+    pairs = elementwise(lambda k, x: tp.pack(k, name, x, tp.multiply(k, x, 2.0)), [a], np.uint16, "sm_89")
     doubled = np.clip(a * np.float32(2), -most, most).astype(dtype)
     both = expected.view(np.uint8).astype(np.uint16) | doubled.view(np.uint8).astype(np.uint16) << 8
     assert (pairs[is_number] == both[is_number]).all()
     every = np.arange(SIZE, dtype=np.uint32) | 0x5A00  # only the low byte is converted
     wide = every.astype(np.uint8).view(dtype).astype(np.float32)
-    result = elementwise(lambda k, x: tp.to_f32(k, x, name), [every], np.float32, "sm_90a")
+    result = elementwise(lambda k, x: tp.to_f32(k, x, name), [every], np.float32, "sm_89")
     assert np.array_equal(result, wide, equal_nan=True)
     for i in range(2):
         two = (np.arange(SIZE) << (8 * i)).astype(np.uint16)
-        result = elementwise(lambda k, x, i=i: tp.unpack(k, name, x)[i], [two], np.float32, "sm_90a")
+        result = elementwise(lambda k, x, i=i: tp.unpack(k, name, x)[i], [two], np.float32, "sm_89")
         assert np.array_equal(result, wide, equal_nan=True)
     with pytest.raises(ValueError, match="sm_89"):
         elementwise(lambda k, x: tp.from_f32(k, name, x), [a], np.uint32, "sm_80")
@@ -236,3 +237,112 @@ def test_mistakes_of_operands_are_refused_in_the_words_of_the_author() -> None:
             call()
     with pytest.raises(TypeError, match="b must be an integer beside a b32, got 0.5"):
         tp.add(k, of_b32, 0.5)
+
+
+NAMES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "tf32": "float32",
+    "f64": "float64",
+    "s8": "int8",
+    "u8": "uint8",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+}
+ATOMS = [
+    (16, 8, 8, "f16", "f32"),
+    (16, 8, 16, "f16", "f32"),
+    (16, 8, 16, "f16", "f16"),
+    (16, 8, 8, "f16", "f16"),
+    (16, 8, 8, "bf16", "f32"),
+    (16, 8, 4, "tf32", "f32"),
+    (16, 8, 8, "tf32", "f32"),
+    (8, 8, 16, "s8", "s32"),
+    (16, 8, 16, "u8", "s32"),
+    (16, 8, 32, "s8", "s32"),
+    (16, 8, 32, "e4m3", "f32"),
+    (16, 8, 32, "e5m2", "f32"),
+    (8, 8, 4, "f64", "f64"),
+    (16, 8, 4, "f64", "f64"),
+    (16, 8, 8, "f64", "f64"),
+    (16, 8, 16, "f64", "f64"),
+]
+
+
+@pytest.mark.parametrize("major", ["k", "mn"])
+@pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: "m{}n{}k{}_{}_{}".format(*atom))
+def test_products_by_mma_of_all_shapes_and_majors(atom: tuple[int, int, int, str, str], major: str) -> None:
+    """d = a x b' of one tile, which 96 threads copy that do not divide it."""
+    m, n, k_of_atom, element, accumulator = atom
+    rows, depth = 64, 64
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    numpy_name = NAMES[element]
+    dtype = np.dtype(getattr(ml_dtypes, numpy_name, None) or numpy_name)
+    row_major = major == "k"
+
+    def author() -> tp.Program:
+        k = tp.Kernel("products", target="sm_90a", threads=96)
+        tiles, memory = [], []
+        for name, extent in (("a", rows), ("b", 64)):
+            tiles.append(tp.smem_tile(major, element, extent, depth))
+            strides = [depth, 1] if row_major else [1, extent]
+            load = tp.TiledCopyBuilder(
+                k, "cp_async", tp.Tensor(name, element, [extent, depth], strides), tiles[-1], threads=96
+            )
+            memory.append(k.shared(tiles[-1].bytes, 1024).address)
+            load.copy([0, 0], memory[-1], thread=k.thread)
+        tp.cp_async_commit(k)
+        tp.cp_async_wait(k, 0)
+        tp.synchronize(k)
+        with k.If(k.thread < 64):
+            warp = tp.assume(k, tp.broadcast(k, k.thread // 32), 2)
+            mma = tp.TiledMmaBuilder(
+                k,
+                arch.mma_atom(m, n, k_of_atom, element, element, accumulator),
+                *tiles,
+                warps=(2, 1),
+                a_major=major,
+                b_major=major,
+            )
+            sums = mma.zeros()
+            mma.fma(sums, *memory, warp)
+            mma.transform(sums, warp, lambda pair: (pair.low, pair.high))
+            size = 8 if accumulator == "f64" else 4
+            out = k.address("out", 16)
+            for pair in mma.pairs(sums, warp):
+                tp.store_global(k, out, (pair.row * 64 + pair.column) * size, [pair.low, pair.high])
+        return k.build()
+
+    random = np.random.default_rng(9)
+    a, b = (random.integers(0 if element == "u8" else -3, 4, (extent, depth)).astype(dtype) for extent in (rows, 64))
+    given = [x if row_major else np.ascontiguousarray(x.T) for x in (a, b)]
+    result = {"f64": np.float64, "s32": np.int32}.get(accumulator, np.float32)
+    out = computed(author, a=given[0], b=given[1], out=np.zeros((rows, 64), result))
+    assert (out == a.astype(np.float64) @ b.astype(np.float64).T).all()
+
+
+def test_accumulators_of_f16_by_wgmma() -> None:
+    def author() -> tp.Program:
+        k = tp.Kernel("halves", target="sm_90a", threads=128)
+        tile = tp.smem_tile("k", "f16", 64, 64)
+        memory = [k.shared(tile.bytes, 1024).address for _ in range(2)]
+        for name, to in zip("ab", memory, strict=True):
+            load = tp.TiledCopyBuilder(k, "cp_async", tp.Tensor(name, "f16", [64, 64], [64, 1]), tile, threads=128)
+            load.copy([0, 0], to, thread=k.thread)
+        tp.cp_async_commit(k)
+        tp.cp_async_wait(k, 0)
+        tp.fence_proxy_async(k)
+        tp.synchronize(k)
+        mma = tp.TiledMmaBuilder(k, arch.wgmma_atom("f16", "f16", "f16"), tile, tile, n=64)
+        warp, sums, out = tp.broadcast(k, k.thread // 32), mma.zeros(), k.address("out", 8)
+        mma.fma(sums, *memory, warp)
+        tp.wait_for_wgmma(k, 0, sums.cells)
+        mma.transform(sums, warp, lambda pair: (pair.low, tp.multiply(k, pair.high, 2.0)))
+        for pair in mma.pairs(sums, warp):
+            tp.store_global(k, out, (pair.row * 64 + pair.column) * 4, [pair.low, pair.high])
+        return k.build()
+
+    random = np.random.default_rng(10)
+    a, b = (random.integers(-3, 4, (64, 64)).astype(np.float16) for _ in range(2))
+    expected = a.astype(np.float32) @ b.astype(np.float32).T * np.array([1, 2] * 32)
+    assert (computed(author, a=a, b=b, out=np.zeros((64, 64), np.float32)) == expected).all()
