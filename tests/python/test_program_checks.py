@@ -404,3 +404,45 @@ def test_the_listing_has_the_numbers_by_which_messages_name_its_lines() -> None:
     lines = str(k.build()).splitlines()
     assert [line.split()[0] for line in lines] == [str(i) for i in range(1, len(lines) + 1)]
     assert lines[0].startswith("1  kernel numbered: sm_80, 32 threads") and lines[3].startswith("4    v1: f32 =")
+
+
+def test_accesses_outside_of_the_memory_that_shared_has_reserved() -> None:
+    k = tp.Kernel("bounds", target="sm_90a", threads=128)
+    n, value = k.launch("n"), tp.constant(k, 0)
+    first, second = k.shared(64 * 4).address, k.shared(128 * 4).address
+    tile = tp.smem_tile("k", "f16", 64, 64)
+    load = tp.TiledCopyBuilder(k, "cp_async", tp.Tensor("x", "f16", [64, 64], [64, 1]), tile, threads=128)
+    ring = tp.Ring(k, 2, 1024)
+    small = k.shared(4096, 1024).address
+
+    with refused(r"thread 64 accesses 4 bytes at shared \+ 256, and another thread accesses the 256 bytes from shared"):
+        tp.store_shared(k, first + k.thread * 4, [value])
+    with refused(r"thread 63 accesses 8 bytes at shared \+ 252, which are not all among the 256 bytes from shared \+ 0"):
+        with k.If(k.thread < 64):
+            tp.store_shared(k, first + k.thread * 4, [value, value])
+    k.end_branch()
+    with refused(r"thread 1 accesses 4 bytes at shared \+ 256, and another thread accesses the 256 bytes from"):
+        tp.load_shared(k, second + k.thread * 4 - 4, "f32")
+    with refused(r"an instruction accesses 4 bytes at shared \+ [0-9]+, which no shared\(\) has reserved"):
+        tp.add_shared(k, small + 4096, value)
+    with refused(r"an instruction accesses 8192 bytes at shared \+ [0-9]+, which are not all among the 4096 bytes"):
+        load.copy([0, 0], small, thread=k.thread)
+    with refused("behind the end of the [0-9]+ bytes that the kernel has reserved"):
+        tp.load_shared(k, small + 4096 + n * 4, "f32")
+    with refused("thread 64 accesses 1 bytes at shared"):
+        tp.store_shared_byte(k, first + 192 + k.thread, tp.to_b32(k, 0))
+    with refused("the stages of the ring are 0 to 1, got 2"):
+        ring.stage(2)
+
+    # What is inside, or may be inside in all threads that get there, is accepted.
+    with k.If(k.thread < 64):
+        tp.store_shared(k, first + k.thread * 4, [value])
+    with k.If(n > 5):
+        tp.store_shared(k, first + k.thread * 4, [value])
+    with k.If(k.thread >= 64):
+        with k.If(k.thread % 2 == 0):
+            tp.store_shared(k, first + (k.thread - 64) * 4, [value, value])
+    with k.loop(n) as i:
+        tp.store_shared(k, first + i * 4, [value])
+    with refused("thread 0 accesses 4 bytes .* which no shared"), k.If(n > 5):
+        tp.store_shared(k, small + 4096 + k.thread * 4, [value])

@@ -201,6 +201,21 @@ std::string coordinate_operands(const std::vector<Number>& coordinates, std::vec
   return "{" + text + "}";
 }
 
+/// A shared address at which an instruction accesses `bytes` bytes. @throws InvalidArgument if they are not reserved
+Operand shared_address(const KernelBuilder& k, const Number& address, std::int64_t bytes) {
+  k.check_shared(address, bytes);
+  return number(address);
+}
+
+std::int64_t bytes_of(RegisterType type, std::size_t count) {
+  return static_cast<std::int64_t>(count) * bits(type) / 8;
+}
+
+std::int64_t bytes_of(const std::vector<Value>& values) { return bytes_of(type_of(values), register_count(values)); }
+
+/// The address of an mbarrier.
+Operand mbarrier_address(const KernelBuilder& k, const Number& barrier) { return shared_address(k, barrier, 8); }
+
 /// A condition in a b32 register, which is not 0 if it holds.
 Operand condition(const Number& holds) {
   return number(holds.lower() >= 0 && holds.upper() <= layout::NumberScope::kMaxIndex ? holds : truth(holds));
@@ -369,35 +384,37 @@ void lower_flag(KernelBuilder& k, const Value& base, const Number& offset) {
 }
 
 void add_shared(KernelBuilder& k, const Number& address, const Value& value) {
-  k.instruction(fmt::format("red.shared.add.{} [$0], $1;", sum_type(value)), {number(address), input(value)});
+  k.instruction(fmt::format("red.shared.add.{} [$0], $1;", sum_type(value)),
+                {shared_address(k, address, bits(value.type) / 8), input(value)});
 }
 
 Value atomic_add_shared(KernelBuilder& k, const Number& address, const Value& value) {
-  return atomic(k, "shared", fmt::format("add.{}", sum_type(value)), number(address), {value});
+  return atomic(k, "shared", fmt::format("add.{}", sum_type(value)), shared_address(k, address, bits(value.type) / 8),
+                {value});
 }
 Value atomic_max_shared(KernelBuilder& k, const Number& address, const Value& value) {
-  return atomic(k, "shared", "max.s32", number(address), words({value}, "atom.max.s32"));
+  return atomic(k, "shared", "max.s32", shared_address(k, address, 4), words({value}, "atom.max.s32"));
 }
 Value atomic_cas_shared(KernelBuilder& k, const Number& address, const Value& expected, const Value& value) {
-  return atomic(k, "shared", "cas.b32", number(address), words({expected, value}, "atom.cas.b32"));
+  return atomic(k, "shared", "cas.b32", shared_address(k, address, 4), words({expected, value}, "atom.cas.b32"));
 }
 Value load_shared_byte(KernelBuilder& k, const Number& address, bool is_signed) {
-  return load_byte(k, "shared", number(address), is_signed);
+  return load_byte(k, "shared", shared_address(k, address, 1), is_signed);
 }
 void store_shared_byte(KernelBuilder& k, const Number& address, const Value& value) {
-  store_byte(k, "shared", number(address), value);
+  store_byte(k, "shared", shared_address(k, address, 1), value);
 }
 
 Value load_shared(KernelBuilder& k, const Number& address, RegisterType type, int count) {
-  return one(
-      k.instruction(fmt::format("ld.shared{}.{} $0, [$1];", vector_suffix(static_cast<std::size_t>(count)), name(type)),
-                    {output(type, count), number(address)}));
+  return one(k.instruction(
+      fmt::format("ld.shared{}.{} $0, [$1];", vector_suffix(static_cast<std::size_t>(count)), name(type)),
+      {output(type, count), shared_address(k, address, bytes_of(type, static_cast<std::size_t>(count)))}));
 }
 
 void store_shared(KernelBuilder& k, const Number& address, std::vector<Value> values) {
   const std::string text =
       fmt::format("st.shared{}.{} [$0], $1;", vector_suffix(register_count(values)), name(type_of(values)));
-  k.instruction(text, {number(address), input(std::move(values))});
+  k.instruction(text, {shared_address(k, address, bytes_of(values)), input(values)});
 }
 
 void store_shared_at(KernelBuilder& k, const Number& address, const Number& rank, std::vector<Value> values) {
@@ -407,7 +424,7 @@ void store_shared_at(KernelBuilder& k, const Number& address, const Number& rank
       "mapa.shared::cluster.u32 remote, $0, $1;\n"
       "st.shared::cluster{}.{} [remote], $2;\n}}",
       vector_suffix(register_count(values)), name(type_of(values)));
-  k.instruction(text, {number(address), number(rank), input(std::move(values))});
+  k.instruction(text, {shared_address(k, address, bytes_of(values)), number(rank), input(values)});
 }
 
 Value load_matrices(KernelBuilder& k, const Number& row_address, int count, bool transposes) {
@@ -453,7 +470,7 @@ void mbarrier_init(KernelBuilder& k, const Number& barrier, const Number& arriva
     throw InvalidArgument(
         fmt::format("an mbarrier counts 1 to {} arrivals, got {}", kMaxArrivals, to_string(arrivals)));
   }
-  k.instruction("mbarrier.init.shared::cta.b64 [$0], $1;", {number(barrier), number(arrivals)});
+  k.instruction("mbarrier.init.shared::cta.b64 [$0], $1;", {mbarrier_address(k, barrier), number(arrivals)});
 }
 
 void fence_mbarrier_init(KernelBuilder& k) {
@@ -462,12 +479,13 @@ void fence_mbarrier_init(KernelBuilder& k) {
 }
 
 void mbarrier_arrive(KernelBuilder& k, const Number& barrier) {
-  k.instruction("mbarrier.arrive.shared::cta.b64 _, [$0];", {number(barrier)});
+  k.instruction("mbarrier.arrive.shared::cta.b64 _, [$0];", {mbarrier_address(k, barrier)});
 }
 
 void mbarrier_arrive_expect(KernelBuilder& k, const Number& barrier, const Number& bytes) {
   check_sm_90(k, "mbarrier.arrive.expect_tx");
-  k.instruction("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", {number(barrier), number(bytes)});
+  k.instruction("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
+                {mbarrier_address(k, barrier), number(bytes)});
 }
 
 void mbarrier_arrive_at(KernelBuilder& k, const Number& barrier, const Number& rank) {
@@ -476,7 +494,7 @@ void mbarrier_arrive_at(KernelBuilder& k, const Number& barrier, const Number& r
       "{\n.reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, $0, $1;\n"
       "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}",
-      {number(barrier), number(rank)});
+      {mbarrier_address(k, barrier), number(rank)});
 }
 
 void mbarrier_wait(KernelBuilder& k, const Number& barrier, const Number& parity) {
@@ -486,7 +504,7 @@ void mbarrier_wait(KernelBuilder& k, const Number& barrier, const Number& parity
       "again:\n"
       "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
       "@!done bra again;\n}",
-      {number(barrier), number(parity)});
+      {mbarrier_address(k, barrier), number(parity)});
 }
 
 void cp_async(KernelBuilder& k, const Number& to, const Value& base, const Number& offset, int bytes,
@@ -496,15 +514,16 @@ void cp_async(KernelBuilder& k, const Number& to, const Value& base, const Numbe
   const std::string_view cache = bytes == 16 ? "cg" : "ca";  // .cg is for 16 bytes only
   const Value from = global_address(k, base, offset);
   if (!source_bytes) {
-    k.instruction(fmt::format("cp.async.{}.shared.global [$0], [$1], {};", cache, bytes), {number(to), input(from)});
+    k.instruction(fmt::format("cp.async.{}.shared.global [$0], [$1], {};", cache, bytes),
+                  {shared_address(k, to, bytes), input(from)});
   } else {
     k.instruction(fmt::format("cp.async.{}.shared.global [$0], [$1], {}, $2;", cache, bytes),
-                  {number(to), input(from), number(*source_bytes)});
+                  {shared_address(k, to, bytes), input(from), number(*source_bytes)});
   }
 }
 
 void cp_async_arrive(KernelBuilder& k, const Number& barrier) {
-  k.instruction("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0];", {number(barrier)});
+  k.instruction("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0];", {mbarrier_address(k, barrier)});
 }
 
 void cp_async_commit(KernelBuilder& k) { k.instruction("cp.async.commit_group;", {}); }
@@ -516,7 +535,7 @@ void cp_async_wait(KernelBuilder& k, int pending) {
 void tma_load(KernelBuilder& k, const Number& to, int map, const std::vector<Number>& coordinates,
               const Number& barrier, const std::optional<Number>& ctas, CachePolicy policy) {
   check_feature(k.target(), TargetFeature::tma).or_throw();
-  std::vector<Operand> operands{number(to), tensor_map(k, map), number(barrier)};
+  std::vector<Operand> operands{number(to), tensor_map(k, map), mbarrier_address(k, barrier)};
   const std::string at = coordinate_operands(coordinates, operands);
   std::string multicast, mask;
   if (ctas) {

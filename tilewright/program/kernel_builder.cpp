@@ -310,7 +310,24 @@ SharedMemory KernelBuilder::shared(std::int64_t bytes, std::int64_t alignment) {
         fmt::format("the CTA needs {} bytes of shared memory, {} has {}", at + bytes, program_.target.name(), limit));
   }
   program_.shared_bytes = at + bytes;
+  if (bytes > 0) shared_regions_.push_back({at, at + bytes});
   return {program_.variables.shared + at, bytes};
+}
+
+void KernelBuilder::check_shared(const Number& address, std::int64_t bytes) const {
+  check_visible(address);
+  SharedAccess access{.offset = address - program_.variables.shared,
+                      .bytes = bytes,
+                      .thread = program_.variables.thread,
+                      .threads = program_.threads,
+                      .conditions = {}};
+  if (address.is_static()) return;  // of an address that the caller has
+  for (const Open& open : open_) {
+    if (open.kind != Open::Kind::body && open.kind != Open::Kind::otherwise) continue;
+    access.conditions.push_back({open.branch.condition, open.kind == Open::Kind::otherwise});
+  }
+  const std::optional<std::string> reason = out_of_shared_memory(shared_regions_, access);
+  if (reason) throw InvalidArgument(*reason);
 }
 
 Value KernelBuilder::define(RegisterType type, int count) {

@@ -15,6 +15,7 @@
 
 #include "tilewright/base/dtype.hpp"
 #include "tilewright/program/program.hpp"
+#include "tilewright/program/shared_bounds.hpp"
 
 namespace tilewright::program {
 
@@ -147,6 +148,9 @@ class KernelBuilder {
   /// Reserves shared memory. `alignment` is a power of two of at most 1024 bytes. @throws InvalidArgument if the CTA
   /// would have more shared memory than the target allows
   SharedMemory shared(std::int64_t bytes, std::int64_t alignment = 16);
+  /// @throws InvalidArgument for an access of `bytes` bytes at a shared address, by the thread that records it, that is
+  /// certain to be outside of what shared() has reserved, or to cross from the memory of one call to that of another
+  void check_shared(const Number& address, std::int64_t bytes) const;
 
   // Structure.
 
@@ -249,6 +253,7 @@ class KernelBuilder {
   void hide_definitions_of(const Open& open);
 
   Program program_;
+  std::vector<SharedRegion> shared_regions_;  // in the order of their addresses
   std::vector<Open> open_;
   std::vector<NumberState> number_cells_;
   std::vector<Value> value_cells_;

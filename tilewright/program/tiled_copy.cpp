@@ -157,6 +157,7 @@ void TiledCopyBuilder::store(const std::vector<Number>& coordinates, const Numbe
   if (atom_ != CopyAtom::tma) throw InvalidArgument(fmt::format("cp.async does not store, got '{}'", tensor_.name));
   check_rank(coordinates);
   SharedTile::check_alignment(from, std::max(tile_.alignment(), kTmaAlignment));
+  kernel_->check_shared(from, tile_.bytes());
   for (std::int64_t box = 0; box < box_count(*tma_); ++box)
     tma_store(*kernel_, map_, box_at(coordinates, box, 0),
               from + tma_->box_offset.at(IntTuple(box)) * bits(tile_.element) / 8);
@@ -177,6 +178,7 @@ void TiledCopyBuilder::copy(const std::vector<Number>& coordinates, const Number
   check_rank(coordinates);
   SharedTile::check_alignment(to,
                               atom_ == CopyAtom::tma ? std::max(tile_.alignment(), kTmaAlignment) : tile_.alignment());
+  kernel_->check_shared(to, tile_.bytes());
   if (atom_ == CopyAtom::tma) {
     if (call.barrier.is_static(0))
       throw InvalidArgument(fmt::format("the copy of '{}' by TMA needs a barrier that counts its bytes", tensor_.name));

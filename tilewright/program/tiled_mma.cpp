@@ -234,6 +234,8 @@ void TiledMmaBuilder::fma(const Accumulators& accumulators, const Number& a, con
   check_accumulators(accumulators);
   SharedTile::check_alignment(a, mma_.a.tile.alignment());
   SharedTile::check_alignment(b, mma_.b.tile.alignment());
+  kernel_->check_shared(a, mma_.a.tile.bytes());
+  kernel_->check_shared(b, mma_.b.tile.bytes());
   if (uses_wgmma()) {
     fma_by_wgmma(accumulators, a, b, warp);
   } else {
