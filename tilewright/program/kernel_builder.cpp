@@ -520,6 +520,12 @@ Number KernelBuilder::begin_loop(const Number& first, const Number& end, const N
   const Number count = last.upper() < 1 ? Number(1) : last;
   open.loop.counter = variable("i", count, first.is_static(0) && step.is_static() ? step.value() : 1,
                                std::min(first.lower(), count.upper() - 1));
+  begin_cells_of_loop();
+  return open.loop.counter;
+}
+
+void KernelBuilder::begin_cells_of_loop() {
+  Open& open = open_.back();
   for (NumberState& state : number_cells_) {
     state.number = variable("n", state.count);
     open.numbers_inside.push_back(state.number);
@@ -528,7 +534,21 @@ Number KernelBuilder::begin_loop(const Number& first, const Number& end, const N
     value = define(value.type, value.count);
     open.values_inside.push_back(value);
   }
-  return open.loop.counter;
+}
+
+void KernelBuilder::begin_while(const std::function<Number()>& condition) {
+  begin(Open::Kind::loop);
+  open_.back().loop.step = 1;
+  begin_cells_of_loop();
+  const std::size_t depth = open_.size();
+  const Number holds = condition();
+  if (open_.size() != depth || !open_.back().block.empty()) {
+    throw InvalidArgument(
+        "the condition of a loop appends no instructions: let the body set a cell to what they compute, and give the "
+        "loop a condition of that cell");
+  }
+  check_visible(holds);
+  open_.back().loop.condition = holds;
 }
 
 void KernelBuilder::end_loop() {
@@ -675,6 +695,12 @@ void KernelBuilder::reopen_otherwise() {
 void KernelBuilder::loop(const Number& first, const Number& end, const Number& step,
                          const std::function<void(const Number&)>& body) {
   body(begin_loop(first, end, step));
+  end_loop();
+}
+
+void KernelBuilder::loop_while(const std::function<Number()>& condition, const std::function<void()>& body) {
+  begin_while(condition);
+  body();
   end_loop();
 }
 

@@ -268,11 +268,15 @@ class Printer {
       declare(value.inside);
       if (!is_undefined_.contains(value.before.id)) copy(value.inside, value.before);
     }
-    const std::string first = text(loop.first), end = text(loop.end), step = text(loop.step);
     out_.line("_Pragma(\"unroll 1\")");
-    out_.line("for (unsigned {0} = {1}; {0} < ({2}); {0} += {3}) {{", counter, first, end, step);
+    if (loop.condition) {
+      out_.line("for (;;) {{");
+    } else {
+      const std::string first = text(loop.first), end = text(loop.end), step = text(loop.step);
+      out_.line("for (unsigned {0} = {1}; {0} < ({2}); {0} += {3}) {{", counter, first, end, step);
+    }
     out_.indent();
-    define(loop.counter, counter);
+    if (!loop.condition) define(loop.counter, counter);
     for (const program::Carried<Number>& number : loop.numbers) {
       const std::string name = layout::to_string(number.inside);
       if (!number.changes()) out_.line("const unsigned {} = {};", name, text(number.before));
@@ -281,6 +285,7 @@ class Printer {
     for (const program::Carried<Value>& value : loop.values) {
       if (!value.changes()) storage(value.inside) = storage(value.before);
     }
+    if (loop.condition) out_.line("if (({}) == 0) break;", text(*loop.condition));
     write(loop.body);
     std::vector<std::pair<std::string, std::string>> assignments;
     for (const program::Carried<Number>& number : loop.numbers) {
