@@ -227,8 +227,9 @@ std::vector<Value> read_values(KernelBuilder& k, std::string_view function,
 template <class Result>
 void bind_binary(nb::module_& module, const char* name, Result (*function)(KernelBuilder&, const Value&, const Value&),
                  const char* documentation) {
-  const std::string signature = fmt::format("def {}(k: KernelBuilder, a: Value | float, b: Value | float) -> {}", name,
-                                            std::is_same_v<Result, Number> ? "Number" : "Value");
+  const std::string signature =
+      fmt::format("def {}(k: KernelBuilder, a: Value | float, b: Value | Number | float) -> {}", name,
+                  std::is_same_v<Result, Number> ? "Number" : "Value");
   module.def(
       name,
       [name, function](KernelBuilder& k, nb::handle a, nb::handle b) {
@@ -243,8 +244,8 @@ template <class Result>
 void bind_signed(nb::module_& module, const char* name,
                  Result (*function)(KernelBuilder&, const Value&, const Value&, bool), const char* documentation) {
   const std::string signature =
-      fmt::format("def {}(k: KernelBuilder, a: Value | float, b: Value | float, is_signed: bool = True) -> {}", name,
-                  std::is_same_v<Result, Number> ? "Number" : "Value");
+      fmt::format("def {}(k: KernelBuilder, a: Value | float, b: Value | Number | float, is_signed: bool = True) -> {}",
+                  name, std::is_same_v<Result, Number> ? "Number" : "Value");
   module.def(
       name,
       [name, function](KernelBuilder& k, nb::handle a, nb::handle b, bool is_signed) {
