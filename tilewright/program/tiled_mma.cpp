@@ -118,6 +118,9 @@ Number descriptor_low(const arch::WgmmaOperand& operand, const Number& address, 
 }  // namespace
 
 TiledMmaBuilder::TiledMmaBuilder(KernelBuilder& k, TiledMma mma) : kernel_(&k), mma_(std::move(mma)) {
+  if (std::visit([](const auto& choice) { return choice.atom == nullptr; }, mma_.atom))
+    throw InvalidArgument(
+        "the product has no atom: there is no instruction of the shape and types that were looked for");
   m_ = extent(mma_.a.tile, 0);
   n_ = extent(mma_.b.tile, 0);
   k_ = extent(mma_.b.tile, 1);

@@ -71,6 +71,8 @@ TEST(TiledMmaBuilder, RefusesTilesThatItsInstructionsCannotRead) {
                 },
                 128, kSm80),
             "mma_m16n8k32_f32_e4m3_e4m3 needs sm_89, the target is sm_80");
+  EXPECT_EQ(refusal_of_mma(f16, f16, arch::find_mma_atom(16, 8, 15, DType::f16, DType::f16, DType::f32)),
+            "the product has no atom: there is no instruction of the shape and types that were looked for");
   const auto* wgmma = arch::find_wgmma_atom(DType::f16, DType::f16, DType::f32, arch::OperandSource::shared_memory);
   EXPECT_EQ(refusal_of([&](KernelBuilder& k) {
               TiledMmaBuilder(k, {.atom = WgmmaChoice{wgmma, 64},
