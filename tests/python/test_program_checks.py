@@ -8,7 +8,7 @@ import pytest
 
 from tilewright import InvalidArgument, arch
 from tilewright import program as tp
-from tilewright.errors import CompileError
+from tilewright.errors import CompileError, EmulationError
 from tilewright.layout import ComposedLayout, Layout
 
 LANGUAGES = ("cuda", "mlir")
@@ -446,3 +446,29 @@ def test_accesses_outside_of_the_memory_that_shared_has_reserved() -> None:
         tp.store_shared(k, first + i * 4, [value])
     with refused("thread 0 accesses 4 bytes .* which no shared"), k.If(n > 5):
         tp.store_shared(k, small + 4096 + k.thread * 4, [value])
+
+
+def ordered_sums(is_atomic: bool) -> tp.Program:
+    """Both warps add to out[0]."""
+    k = tp.Kernel("ordered_sums", target="sm_80", threads=64)
+    out = k.address("out", 4)
+    with k.If(k.thread % 32 == 0):
+        if is_atomic:
+            tp.add_global(k, out, 0, tp.to_b32(k, 1))
+        else:
+            tp.store_global(k, out, 0, [tp.add(k, tp.load_global(k, out, 0, "b32"), 1)])
+    return k.build()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_runs_on_the_emulator_find_races_in_global_memory(language: str) -> None:
+    program, sums = ordered_sums(is_atomic=False), np.zeros(1, np.int32)
+    program.language = language
+    with refused("global race .* at /?ordered_sums.tw:[0-9]+", EmulationError):
+        program.run(out=sums)
+    program.checks_global_memory = False
+    program.run(out=sums)
+    program = ordered_sums(is_atomic=True)
+    sums[0] = 0
+    program.run(out=sums)
+    assert sums[0] == 2
