@@ -434,6 +434,14 @@ def test_accesses_outside_of_the_memory_that_shared_has_reserved() -> None:
     with refused("the stages of the ring are 0 to 1, got 2"):
         ring.stage(2)
 
+    # 8 bytes of odd threads begin at no multiple of 8, unless only even ones access them.
+    with refused(r"thread 1 accesses 8 bytes at shared \+ 260, which must be a multiple of 8"):
+        tp.load_shared(k, second + k.thread % 64 * 4, "f32", 2)
+    with refused(r"an instruction accesses 16 bytes at shared \+ 260, which must be a multiple of 16"):
+        tp.load_shared(k, second + 4, "f32", 4)
+    with k.If(k.thread % 2 == 0), k.If(n > 5):
+        tp.load_shared(k, second + k.thread % 64 * 4, "f32", 2)
+
     # What is inside, or may be inside in all threads that get there, is accepted.
     with k.If(k.thread < 64):
         tp.store_shared(k, first + k.thread * 4, [value])

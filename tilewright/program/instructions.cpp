@@ -201,9 +201,10 @@ std::string coordinate_operands(const std::vector<Number>& coordinates, std::vec
   return "{" + text + "}";
 }
 
-/// A shared address at which an instruction accesses `bytes` bytes. @throws InvalidArgument if they are not reserved
+/// A shared address, a multiple of `bytes`, at which an instruction accesses as many. @throws InvalidArgument if they
+/// are not reserved, or the address is no multiple
 Operand shared_address(const KernelBuilder& k, const Number& address, std::int64_t bytes) {
-  k.check_shared(address, bytes);
+  k.check_shared(address, bytes, bytes);
   return number(address);
 }
 

@@ -314,10 +314,11 @@ SharedMemory KernelBuilder::shared(std::int64_t bytes, std::int64_t alignment) {
   return {program_.variables.shared + at, bytes};
 }
 
-void KernelBuilder::check_shared(const Number& address, std::int64_t bytes) const {
+void KernelBuilder::check_shared(const Number& address, std::int64_t bytes, std::int64_t alignment) const {
   check_visible(address);
   SharedAccess access{.offset = address - program_.variables.shared,
                       .bytes = bytes,
+                      .alignment = alignment,
                       .thread = program_.variables.thread,
                       .threads = program_.threads,
                       .conditions = {}};
@@ -326,7 +327,8 @@ void KernelBuilder::check_shared(const Number& address, std::int64_t bytes) cons
     if (open.kind != Open::Kind::body && open.kind != Open::Kind::otherwise) continue;
     access.conditions.push_back({open.branch.condition, open.kind == Open::Kind::otherwise});
   }
-  const std::optional<std::string> reason = out_of_shared_memory(shared_regions_, access);
+  std::optional<std::string> reason = out_of_shared_memory(shared_regions_, access);
+  if (!reason) reason = misaligned_in_shared_memory(access);
   if (reason) throw InvalidArgument(*reason);
 }
 

@@ -149,8 +149,9 @@ class KernelBuilder {
   /// would have more shared memory than the target allows
   SharedMemory shared(std::int64_t bytes, std::int64_t alignment = 16);
   /// @throws InvalidArgument for an access of `bytes` bytes at a shared address, by the thread that records it, that is
-  /// certain to be outside of what shared() has reserved, or to cross from the memory of one call to that of another
-  void check_shared(const Number& address, std::int64_t bytes) const;
+  /// certain to be outside of what shared() has reserved, to cross from the memory of one call to that of another, or
+  /// to be at no multiple of `alignment`
+  void check_shared(const Number& address, std::int64_t bytes, std::int64_t alignment = 1) const;
 
   // Structure.
 

@@ -88,4 +88,24 @@ std::optional<std::string> out_of_shared_memory(const std::vector<SharedRegion>&
       of_least->end - of_least->begin, of_least->begin);
 }
 
+std::optional<std::string> misaligned_in_shared_memory(const SharedAccess& access) {
+  if (access.offset.divisor() % access.alignment == 0) return std::nullopt;  // 0 is a multiple of everything
+  if (!depends_only_on(access.offset, access.thread)) return std::nullopt;
+  std::optional<std::pair<int, std::int64_t>> wrong;
+  bool is_certain = true;
+  for (int thread = 0; thread < access.threads; ++thread) {
+    layout::Bindings bindings;
+    bindings.set(access.thread, thread);
+    if (!is_executed(access, bindings, is_certain)) continue;
+    const std::int64_t at = evaluate(access.offset, bindings);
+    const bool is_aligned = at % access.alignment == 0;
+    if (is_aligned && !is_certain) return std::nullopt;
+    if (!is_aligned && !wrong) wrong = {thread, at};
+  }
+  if (!wrong) return std::nullopt;
+  return fmt::format("{} accesses {} bytes at shared + {}, which must be a multiple of {}",
+                     access.offset.is_static() ? "an instruction" : fmt::format("thread {}", wrong->first),
+                     access.bytes, wrong->second, access.alignment);
+}
+
 }  // namespace tilewright::program

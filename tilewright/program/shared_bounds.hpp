@@ -1,5 +1,5 @@
-// Whether an access of shared memory is within memory that the kernel has reserved, as far as that is known while the
-// kernel is recorded.
+// Whether an access of shared memory is aligned and within memory that the kernel has reserved, as far as that is known
+// while the kernel is recorded.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ struct AccessCondition {
 struct SharedAccess {
   layout::Number offset;  // in bytes, from the beginning of the dynamic shared memory
   std::int64_t bytes = 0;
-  layout::Number thread;  // threadIdx.x
+  std::int64_t alignment = 1;  // of the offset, in bytes
+  layout::Number thread;       // threadIdx.x
   int threads = 0;
   std::vector<AccessCondition> conditions;
 };
@@ -37,5 +38,10 @@ struct SharedAccess {
 /// may have is below `end` of the last region, or all are negative; nor of a thread, if conditions depend on more than
 /// `thread`, unless no thread is within a region.
 std::optional<std::string> out_of_shared_memory(const std::vector<SharedRegion>& regions, const SharedAccess& access);
+
+/// The reason why the offset is no multiple of the alignment in at least one thread that is certain to execute the
+/// access. Nothing is certain of an offset that depends on more than `thread`; nor of a thread, if conditions do,
+/// unless no thread's offset is aligned.
+std::optional<std::string> misaligned_in_shared_memory(const SharedAccess& access);
 
 }  // namespace tilewright::program
