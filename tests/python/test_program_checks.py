@@ -480,3 +480,10 @@ def test_runs_on_the_emulator_find_races_in_global_memory(language: str) -> None
     sums[0] = 0
     program.run(out=sums)
     assert sums[0] == 2
+
+
+def test_names_of_cuda_are_told_their_own() -> None:
+    for name, own in (("syncthreads", "synchronize"), ("exp", "exp2"), ("popc", "population_count")):
+        assert own in tp.__all__
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean '{own}'"):
+            getattr(tp, name)

@@ -105,7 +105,9 @@ TiledCopyBuilder::TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor
     throw InvalidArgument(fmt::format("the tensor '{}' has {} extents and {} strides", tensor.name,
                                       tensor.extents.size(), tensor.strides.size()));
   }
-  if (bits(tensor.element) != bits(tile.element)) {
+  const auto is_number_of = [](DType type) { return is_float(type) && type != DType::f32 && type != DType::tf32; };
+  const bool differ = tensor.element != tile.element && is_number_of(tensor.element) && is_number_of(tile.element);
+  if (differ || bits(tensor.element) != bits(tile.element)) {
     throw InvalidArgument(fmt::format("the tensor '{}' has elements of {}, its tile in shared memory of {}",
                                       tensor.name, name(tensor.element), name(tile.element)));
   }

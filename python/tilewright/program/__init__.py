@@ -302,4 +302,37 @@ __all__ = [
 check_all(globals(), __all__)
 
 if not TYPE_CHECKING:  # type checkers find misspelt names themselves
-    __getattr__ = refuse_unknown(__name__, __all__)
+    __getattr__ = refuse_unknown(
+        __name__,
+        __all__,
+        {  # of CUDA C++, PTX and NumPy
+            "abs": "absolute",
+            "atomicAdd": "atomic_add",
+            "atomicCAS": "atomic_cas",
+            "atomicMax": "atomic_max",
+            "brev": "reverse_bits",
+            "clz": "leading_zeros",
+            "div": "divide",
+            "dp4a": "dot_bytes",
+            "exp": "exp2",
+            "ldmatrix": "load_matrices",
+            "log": "log2",
+            "max": "maximum",
+            "min": "minimum",
+            "mul": "multiply",
+            "popc": "population_count",
+            "prmt": "permute_bytes",
+            "rsqrt": "reciprocal_sqrt",
+            "setmaxnreg": "set_registers",
+            "shfl_down_sync": "shuffle_down",
+            "shfl_sync": "shuffle",
+            "shfl_up_sync": "shuffle_up",
+            "shfl_xor_sync": "shuffle_xor",
+            "sqrt": "square_root",
+            "stmatrix": "store_matrices",
+            "sub": "subtract",
+            "syncthreads": "synchronize",
+            "syncwarp": "synchronize_warp",
+            "where": "choose",
+        },
+    )

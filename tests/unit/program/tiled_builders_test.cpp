@@ -117,6 +117,12 @@ TEST(TiledCopyBuilder, RefusesWhatItsInstructionsCannotCopy) {
                                128);
             }),
             "the tensor 'x' has elements of f32, its tile in shared memory of f16");
+  for (const CopyAtom atom : {CopyAtom::tma, CopyAtom::cp_async}) {
+    EXPECT_EQ(refusal_of([&](KernelBuilder& k) {
+                TiledCopyBuilder(k, atom, matrix("x", DType::bf16, 64, 64, 64), tile(DType::f16, 64, 64), 128);
+              }),
+              "the tensor 'x' has elements of bf16, its tile in shared memory of f16");
+  }
   EXPECT_EQ(refusal_of([](KernelBuilder& k) {
               TiledCopyBuilder(k, CopyAtom::cp_async, matrix("x", DType::f16, 64, 64, 64),
                                tile(DType::f16, 64, 64, arch::Major::mn), 128);
