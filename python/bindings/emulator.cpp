@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/emulator/emulated_module.hpp"
+#include "tilewright/emulator/global_memory_checks.hpp"
 #include "tilewright/emulator/instruction_targets.hpp"
 #include "tilewright/engine/kernel_file.hpp"
 #include "tilewright/engine/options.hpp"
@@ -161,9 +163,34 @@ class KernelModule {
   std::unique_ptr<emulator::EmulatedModule> module_;
 };
 
+/// GlobalMemoryChecks for a `with` statement.
+class CheckedGlobalMemory {
+ public:
+  void enter() { checks_.emplace(); }
+  void exit() { checks_.reset(); }
+
+ private:
+  std::optional<emulator::GlobalMemoryChecks> checks_;
+};
+
 }  // namespace
 
 void bind_emulator(nb::module_& module) {
+  nb::class_<CheckedGlobalMemory>(module, "CheckedGlobalMemory",
+                                  "`with CheckedGlobalMemory():` finds races in global memory, and reads of what "
+                                  "nothing has written, in launches of "
+                                  "this thread on the emulator, as TILEWRIGHT_EMULATOR_CHECK_GLOBAL does.")
+      .def(nb::init<>())
+      .def(
+          "__enter__",
+          [](CheckedGlobalMemory& self) -> CheckedGlobalMemory& {
+            self.enter();
+            return self;
+          },
+          nb::rv_policy::reference)
+      .def(
+          "__exit__", [](CheckedGlobalMemory& self, nb::handle, nb::handle, nb::handle) { self.exit(); },
+          "kind"_a.none(), "error"_a.none(), "trace"_a.none());
   nb::class_<KernelModule>(module, "KernelModule", "CUDA C++ or PTX that is loaded on an emulator.")
       .def(nb::init<const std::string&, bool, const std::string&, const std::vector<std::string>&, std::uint64_t>(),
            "source"_a, "is_path"_a, "target"_a, "include_folders"_a, "steps"_a)

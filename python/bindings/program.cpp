@@ -307,7 +307,8 @@ void bind_builder(nb::module_& module) {
       .def("shared", &KernelBuilder::shared, "bytes"_a, "alignment"_a = 16,
            "Reserves shared memory. `alignment` is a power of two of at most 1024 bytes.")
       .def("begin_loop", &KernelBuilder::begin_loop, "first"_a, "end"_a, "step"_a, "Called by loop().")
-      .def("end_loop", &KernelBuilder::end_loop, "Called by loop().")
+      .def("begin_while", &KernelBuilder::begin_while, "condition"_a, "Called by While().")
+      .def("end_loop", &KernelBuilder::end_loop, "Called by loop() and While().")
       .def("begin_branch", &KernelBuilder::begin_branch, "condition"_a, "Called by If().")
       .def("end_branch", &KernelBuilder::end_branch, "Called by If().")
       .def("reopen_otherwise", &KernelBuilder::reopen_otherwise, "Called by Else().")

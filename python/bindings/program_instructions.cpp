@@ -197,14 +197,18 @@ std::vector<Value> read_values(KernelBuilder& k, std::string_view function,
   const program::RegisterType type =
       typed == given.end() ? program::RegisterType::f32 : nb::cast<Value>(typed->second).type;
   std::vector<Value> values;
+  const bool is_b32 = type == program::RegisterType::b32, is_b64 = type == program::RegisterType::b64;
   for (const auto& [name, each] : given) {
     if (nb::isinstance<Value>(each)) {
       values.push_back(nb::cast<Value>(each));
-    } else if (type == program::RegisterType::b32 && nb::isinstance<nb::int_>(each) && is_number(each)) {
-      values.push_back(program::to_b32(k, nb::cast<Number>(each)));
-    } else if (type == program::RegisterType::b32 && is_number(each)) {
-      throw nb::type_error(
-          fmt::format("{}(): {} must be an integer beside a b32, got {}", function, name, shown(each)).c_str());
+    } else if ((is_b32 || is_b64) &&
+               (nb::isinstance<Number>(each) || (nb::isinstance<nb::int_>(each) && is_number(each)))) {
+      const auto number = nb::cast<Number>(each);
+      values.push_back(is_b32 ? program::to_b32(k, number) : program::to_b64(k, number));
+    } else if ((is_b32 || is_b64) && is_number(each)) {
+      throw nb::type_error(fmt::format("{}(): {} must be an integer beside a {}, got {}", function, name,
+                                       program::name(type), shown(each))
+                               .c_str());
     } else if (is_number(each)) {
       const auto value = nb::cast<double>(each);
       values.push_back(type == program::RegisterType::f64 ? program::constant_f64(k, value)
@@ -223,8 +227,9 @@ std::vector<Value> read_values(KernelBuilder& k, std::string_view function,
 template <class Result>
 void bind_binary(nb::module_& module, const char* name, Result (*function)(KernelBuilder&, const Value&, const Value&),
                  const char* documentation) {
-  const std::string signature = fmt::format("def {}(k: KernelBuilder, a: Value | float, b: Value | float) -> {}", name,
-                                            std::is_same_v<Result, Number> ? "Number" : "Value");
+  const std::string signature =
+      fmt::format("def {}(k: KernelBuilder, a: Value | float, b: Value | Number | float) -> {}", name,
+                  std::is_same_v<Result, Number> ? "Number" : "Value");
   module.def(
       name,
       [name, function](KernelBuilder& k, nb::handle a, nb::handle b) {
@@ -234,19 +239,104 @@ void bind_binary(nb::module_& module, const char* name, Result (*function)(Kerne
       "k"_a, "a"_a, "b"_a, nb::sig(signature.c_str()), documentation);
 }
 
+/// The same, with an argument `is_signed`.
+template <class Result>
+void bind_signed(nb::module_& module, const char* name,
+                 Result (*function)(KernelBuilder&, const Value&, const Value&, bool), const char* documentation) {
+  const std::string signature =
+      fmt::format("def {}(k: KernelBuilder, a: Value | float, b: Value | Number | float, is_signed: bool = True) -> {}",
+                  name, std::is_same_v<Result, Number> ? "Number" : "Value");
+  module.def(
+      name,
+      [name, function](KernelBuilder& k, nb::handle a, nb::handle b, bool is_signed) {
+        const std::vector<Value> values = read_values(k, name, {{"a", a}, {"b", b}});
+        return function(k, values[0], values[1], is_signed);
+      },
+      "k"_a, "a"_a, "b"_a, "is_signed"_a = true, nb::sig(signature.c_str()), documentation);
+}
+
+/// A shift, whose count is a b32, a Number or an integer.
+template <class... Signed>
+Value shifted(KernelBuilder& k, const char* name,
+              Value (*function)(KernelBuilder&, const Value&, const Value&, Signed...), const Value& a,
+              nb::handle count, Signed... is_signed) {
+  if (nb::isinstance<Value>(count)) return function(k, a, nb::cast<Value>(count), is_signed...);
+  Number number;
+  if (!nb::try_cast(count, number)) {
+    throw nb::type_error(
+        fmt::format("{}(): count must be a Value, a Number or an integer, got {}", name, shown(count)).c_str());
+  }
+  return function(k, a, program::to_b32(k, number), is_signed...);
+}
+
+void bind_bits(nb::module_& module) {
+  bind_signed(module, "multiply_high", &program::multiply_high,
+              "The upper half of the product of two b32 or b64, which has twice as many bits.");
+  bind_binary(module, "bitwise_and", &program::bitwise_and, "a & b of b16, b32 or b64.");
+  bind_binary(module, "bitwise_or", &program::bitwise_or, "a | b of b16, b32 or b64.");
+  bind_binary(module, "bitwise_xor", &program::bitwise_xor, "a ^ b of b16, b32 or b64.");
+  module.def("bitwise_not", &program::bitwise_not, "k"_a, "a"_a, "~a of b16, b32 or b64.");
+  module.def(
+      "shift_left",
+      [](KernelBuilder& k, const Value& a, nb::handle count) {
+        return shifted(k, "shift_left", &program::shift_left, a, count);
+      },
+      "k"_a, "a"_a, "count"_a,
+      nb::sig("def shift_left(k: KernelBuilder, a: Value, count: Value | Number | int) -> Value"),
+      "a << count of b32 or b64. Counts above the number of bits shift all bits out.");
+  module.def(
+      "shift_right",
+      [](KernelBuilder& k, const Value& a, nb::handle count, bool is_signed) {
+        return shifted(k, "shift_right", &program::shift_right, a, count, is_signed);
+      },
+      "k"_a, "a"_a, "count"_a, "is_signed"_a = true,
+      nb::sig("def shift_right(k: KernelBuilder, a: Value, count: Value | Number | int, is_signed: bool = True) -> "
+              "Value"),
+      "a >> count of b32 or b64, filled with the sign, or with zeros if `is_signed` is False.");
+  module.def("population_count", &program::population_count, "k"_a, "a"_a,
+             "The number of bits of a b32 or b64 that are 1; a b32.");
+  module.def("leading_zeros", &program::leading_zeros, "k"_a, "a"_a,
+             "The number of zeros above the highest 1 of a b32 or b64; a b32.");
+  module.def("reverse_bits", &program::reverse_bits, "k"_a, "a"_a, "The bits of a b32 or b64 in reverse order.");
+  module.def("extract_bits", &program::extract_bits, "k"_a, "a"_a, "first"_a, "count"_a, "is_signed"_a = true,
+             "`count` bits of a b32 or b64 from bit `first` on, extended with the highest of them, or with zeros if "
+             "`is_signed` is False.");
+  module.def(
+      "dot_bytes",
+      [](KernelBuilder& k, const Value& a, nb::handle b, nb::handle c, bool is_signed) {
+        const std::vector<Value> values = read_values(k, "dot_bytes", {{"a", nb::cast(a)}, {"b", b}, {"c", c}});
+        return program::dot_bytes(k, values[0], values[1], values[2], is_signed);
+      },
+      "k"_a, "a"_a, "b"_a, "c"_a, "is_signed"_a = true,
+      nb::sig("def dot_bytes(k: KernelBuilder, a: Value, b: Value | int, c: Value | int, is_signed: bool = True) -> "
+              "Value"),
+      "c + the sum of the products of the four bytes of a and of b, all b32: dp4a.");
+  module.def(
+      "permute_bytes",
+      [](KernelBuilder& k, const Value& a, nb::handle b, nb::handle selectors) {
+        const std::vector<Value> values =
+            read_values(k, "permute_bytes", {{"a", nb::cast(a)}, {"b", b}, {"selectors", selectors}});
+        return program::permute_bytes(k, values[0], values[1], values[2]);
+      },
+      "k"_a, "a"_a, "b"_a, "selectors"_a,
+      nb::sig("def permute_bytes(k: KernelBuilder, a: Value, b: Value | int, selectors: Value | int) -> Value"),
+      "Byte i of the result is byte s of a (0 to 3) and b (4 to 7), where s is nibble i of `selectors`: prmt.b32.");
+}
+
 void bind_arithmetic(nb::module_& module) {
   module.def("constant", &program::constant, "k"_a, "value"_a, "An f32.");
   module.def("constant_f64", &program::constant_f64, "k"_a, "value"_a, "An f64.");
   bind_binary(
       module, "add", &program::add,
       "a + b of f32 or f64, rounded to nearest; never contracted to fma. A Python number is a constant of the "
-      "other operand's type. So are those below. add(), subtract() and multiply() of b32 are those of integers of "
-      "32 bits, whose results wrap.");
+      "other operand's type. So are those below. add(), subtract(), multiply(), minimum(), maximum() and comparisons "
+      "take b32 and b64, too, as integers, whose results wrap; a Number is then an operand as well.");
   bind_binary(module, "subtract", &program::subtract, "a - b");
   bind_binary(module, "multiply", &program::multiply, "a * b");
   bind_binary(module, "divide", &program::divide, "a / b");
-  bind_binary<Value>(module, "minimum", &program::minimum, "The lesser of a and b.");
-  bind_binary<Value>(module, "maximum", &program::maximum, "The greater of a and b.");
+  bind_signed(module, "minimum", &program::minimum,
+              "The lesser of a and b. `is_signed` is for integers, as in the functions below.");
+  bind_signed(module, "maximum", &program::maximum, "The greater of a and b.");
   module.def(
       "fma",
       [](KernelBuilder& k, nb::handle a, nb::handle b, nb::handle c) {
@@ -255,12 +345,11 @@ void bind_arithmetic(nb::module_& module) {
       },
       "k"_a, "a"_a, "b"_a, "c"_a,
       nb::sig("def fma(k: KernelBuilder, a: Value | float, b: Value | float, c: Value | float) -> Value"), "a * b + c");
-  bind_binary<Number>(module, "less", &program::less,
-                      "Whether a < b, a condition as a Number. No comparison holds for NaNs.");
-  bind_binary<Number>(module, "less_equal", &program::less_equal, "Whether a <= b.");
+  bind_signed(module, "less", &program::less, "Whether a < b, a condition as a Number. No comparison holds for NaNs.");
+  bind_signed(module, "less_equal", &program::less_equal, "Whether a <= b.");
   bind_binary<Number>(module, "equal", &program::equal, "Whether a == b.");
   module.def("square_root", &program::square_root, "k"_a, "a"_a, "Of f32 or f64, rounded to nearest.");
-  module.def("absolute", &program::absolute, "k"_a, "a"_a, "|a| of f32 or f64.");
+  module.def("absolute", &program::absolute, "k"_a, "a"_a, "|a| of f32, f64, b32 or b64.");
   module.def("reciprocal", &program::reciprocal, "k"_a, "a"_a,
              "1 / a of f32, by the .approx instruction, as those below.");
   module.def("exp2", &program::exp2, "k"_a, "a"_a, "2^a of f32: ex2.approx.");
@@ -278,7 +367,9 @@ void bind_arithmetic(nb::module_& module) {
              "The value of the lane that is `delta` after, and the own value where there is none.");
   module.def("ballot", &program::ballot, "k"_a, "condition"_a,
              "A b32 whose bit i tells whether the condition holds in lane i. All lanes of the warp must execute it.");
-  module.def("to_b32", &program::to_b32, "k"_a, "number"_a, "The Number in a register, to store it or select it.");
+  module.def("to_b32", &program::to_b32, "k"_a, "number"_a,
+             "The low 32 bits of the Number in a register, to store it or select it.");
+  module.def("to_b64", &program::to_b64, "k"_a, "number"_a, "The Number in a register of 64 bits.");
   module.def("join_registers", &program::join_registers, "k"_a, "values"_a,
              "One value of all registers of `values`, which have one type.");
   module.def(
@@ -289,25 +380,29 @@ void bind_arithmetic(nb::module_& module) {
       [](KernelBuilder& k, const Value& element, nb::handle dtype) {
         return program::to_f32(k, element, read_dtype(dtype));
       },
-      "k"_a, "element"_a, "dtype"_a, "One element of type f32, f16, bf16 or s32 as an f32.");
+      "k"_a, "element"_a, "dtype"_a,
+      "One element as an f32: of an f32, of an f64, of a b16 (f16, bf16), of a b32 (s32; s8, u8, e4m3, e5m2 in its low "
+      "byte).");
   module.def(
       "pack",
       [](KernelBuilder& k, nb::handle dtype, const Value& low, const Value& high) {
         return program::pack(k, read_dtype(dtype), low, high);
       },
-      "k"_a, "dtype"_a, "low"_a, "high"_a, "Two f32 as a pair of f16 or bf16, rounded to nearest.");
+      "k"_a, "dtype"_a, "low"_a, "high"_a,
+      "Two f32 as a pair of f16 or bf16 in a b32, or of e4m3 or e5m2 in a b16, rounded to nearest.");
   module.def(
       "unpack",
       [](KernelBuilder& k, nb::handle dtype, const Value& pair) { return program::unpack(k, read_dtype(dtype), pair); },
-      "k"_a, "dtype"_a, "pair"_a, "The two f32 of a pair of f16 or bf16.");
+      "k"_a, "dtype"_a, "pair"_a, "The two f32 of a pair of f16, bf16, e4m3 or e5m2.");
   module.def(
       "from_f32",
       [](KernelBuilder& k, nb::handle dtype, const Value& value) {
         return program::from_f32(k, read_dtype(dtype), value);
       },
       "k"_a, "dtype"_a, "value"_a,
-      "One f32 as an element of `dtype` in a register of its width: b16 for f16 and bf16, b32 for s32, to which it is "
-      "rounded to the nearest integer and saturates.");
+      "One f32 as an element of `dtype`, rounded to nearest, of two the even one: an f32, an f64, a b16 (f16, bf16), a "
+      "b32 "
+      "(s32; s8, u8, e4m3, e5m2 in its low byte). Integers, e4m3 and e5m2 saturate.");
 }
 
 }  // namespace
@@ -318,6 +413,7 @@ void bind_instructions(nb::module_& module) {
   bind_synchronisation(module);
   bind_asynchronous(module);
   bind_arithmetic(module);
+  bind_bits(module);
 }
 
 }  // namespace tilewright::python

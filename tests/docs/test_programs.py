@@ -9,7 +9,7 @@ from documents import Document
 
 GUIDE = Document("docs/programs.md")
 
-PROGRAMS = ["vector_add", "row_sums", "any_instruction", "atoms", "hopper_gemm", "multicast", "windows", "registered"]
+PROGRAMS = ["vector_add", "row_sums", "while", "any_instruction", "atoms", "hopper_gemm", "multicast", "windows", "registered"]
 
 
 def run(folder, program):

@@ -8,7 +8,8 @@ import pytest
 
 from tilewright import InvalidArgument, arch
 from tilewright import program as tp
-from tilewright.errors import CompileError
+from tilewright.errors import CompileError, EmulationError
+from tilewright.layout import ComposedLayout, Layout
 
 LANGUAGES = ("cuda", "mlir")
 
@@ -218,9 +219,6 @@ def test_numbers_of_warps_and_accumulators_are_those_of_the_product() -> None:
     for count, value in ((3, tp.to_b32(k, 0)), (4, tp.constant(k, 0.0))):
         with refused("a fragment of A has 4 b32 registers"):
             registers.fma_fragments(registers.zeros(), [[value] * count] * 4, at)
-    tile = tp.smem_tile("k", "f16", 64, 64)
-    with refused("accumulators are f32 or s32, got f16"):
-        tp.TiledMmaBuilder(k, arch.wgmma_atom("f16", "f16", "f16"), tile, tile, n=64)
 
 
 def products_of_some_tiles(changes: bool) -> tp.Program:
@@ -306,7 +304,8 @@ def test_modes_of_an_array_in_row_major_order_may_be_declared_in_another_order()
     images, height, width = (k.launch(name, lower=1) for name in ("images", "height", "width"))
     row = width * 64
     tensor = tp.Tensor("x", "f16", [width, height, images, 64], [64, row, row * height, 1])
-    tp.TiledCopyBuilder(k, "cp_async", tensor, tp.smem_tile("k", "f16", 64, 64), 32)
+    swizzle, pixels = tp.smem_tile("k", "f16", 64, 64).layout.swizzle, Layout((8, 8, 1, 64), (64, 512, 0, 1))
+    tp.TiledCopyBuilder(k, "cp_async", tensor, tp.SharedTile(ComposedLayout(swizzle, 0, pixels), "f16"), 32)
     program = k.build()
     program.run(images=2, height=3, width=5, x=np.zeros((2, 3, 5, 64), np.float16))
     with refused("declares the Tensor 'x'"):
@@ -405,3 +404,86 @@ def test_the_listing_has_the_numbers_by_which_messages_name_its_lines() -> None:
     lines = str(k.build()).splitlines()
     assert [line.split()[0] for line in lines] == [str(i) for i in range(1, len(lines) + 1)]
     assert lines[0].startswith("1  kernel numbered: sm_80, 32 threads") and lines[3].startswith("4    v1: f32 =")
+
+
+def test_accesses_outside_of_the_memory_that_shared_has_reserved() -> None:
+    k = tp.Kernel("bounds", target="sm_90a", threads=128)
+    n, value = k.launch("n"), tp.constant(k, 0)
+    first, second = k.shared(64 * 4).address, k.shared(128 * 4).address
+    tile = tp.smem_tile("k", "f16", 64, 64)
+    load = tp.TiledCopyBuilder(k, "cp_async", tp.Tensor("x", "f16", [64, 64], [64, 1]), tile, threads=128)
+    ring = tp.Ring(k, 2, 1024)
+    small = k.shared(4096, 1024).address
+
+    with refused(r"thread 64 accesses 4 bytes at shared \+ 256, and another thread accesses the 256 bytes from shared"):
+        tp.store_shared(k, first + k.thread * 4, [value])
+    with refused(r"thread 63 accesses 8 bytes at shared \+ 252, which are not all among the 256 bytes from shared \+ 0"):
+        with k.If(k.thread < 64):
+            tp.store_shared(k, first + k.thread * 4, [value, value])
+    k.end_branch()
+    with refused(r"thread 1 accesses 4 bytes at shared \+ 256, and another thread accesses the 256 bytes from"):
+        tp.load_shared(k, second + k.thread * 4 - 4, "f32")
+    with refused(r"an instruction accesses 4 bytes at shared \+ [0-9]+, which no shared\(\) has reserved"):
+        tp.add_shared(k, small + 4096, value)
+    with refused(r"an instruction accesses 8192 bytes at shared \+ [0-9]+, which are not all among the 4096 bytes"):
+        load.copy([0, 0], small, thread=k.thread)
+    with refused("behind the end of the [0-9]+ bytes that the kernel has reserved"):
+        tp.load_shared(k, small + 4096 + n * 4, "f32")
+    with refused("thread 64 accesses 1 bytes at shared"):
+        tp.store_shared_byte(k, first + 192 + k.thread, tp.to_b32(k, 0))
+    with refused("the stages of the ring are 0 to 1, got 2"):
+        ring.stage(2)
+
+    # 8 bytes of odd threads begin at no multiple of 8, unless only even ones access them.
+    with refused(r"thread 1 accesses 8 bytes at shared \+ 260, which must be a multiple of 8"):
+        tp.load_shared(k, second + k.thread % 64 * 4, "f32", 2)
+    with refused(r"an instruction accesses 16 bytes at shared \+ 260, which must be a multiple of 16"):
+        tp.load_shared(k, second + 4, "f32", 4)
+    with k.If(k.thread % 2 == 0), k.If(n > 5):
+        tp.load_shared(k, second + k.thread % 64 * 4, "f32", 2)
+
+    # What is inside, or may be inside in all threads that get there, is accepted.
+    with k.If(k.thread < 64):
+        tp.store_shared(k, first + k.thread * 4, [value])
+    with k.If(n > 5):
+        tp.store_shared(k, first + k.thread * 4, [value])
+    with k.If(k.thread >= 64):
+        with k.If(k.thread % 2 == 0):
+            tp.store_shared(k, first + (k.thread - 64) * 4, [value, value])
+    with k.loop(n) as i:
+        tp.store_shared(k, first + i * 4, [value])
+    with refused("thread 0 accesses 4 bytes .* which no shared"), k.If(n > 5):
+        tp.store_shared(k, small + 4096 + k.thread * 4, [value])
+
+
+def ordered_sums(is_atomic: bool) -> tp.Program:
+    """Both warps add to out[0]."""
+    k = tp.Kernel("ordered_sums", target="sm_80", threads=64)
+    out = k.address("out", 4)
+    with k.If(k.thread % 32 == 0):
+        if is_atomic:
+            tp.add_global(k, out, 0, tp.to_b32(k, 1))
+        else:
+            tp.store_global(k, out, 0, [tp.add(k, tp.load_global(k, out, 0, "b32"), 1)])
+    return k.build()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_runs_on_the_emulator_find_races_in_global_memory(language: str) -> None:
+    program, sums = ordered_sums(is_atomic=False), np.zeros(1, np.int32)
+    program.language = language
+    with refused("global race .* at /?ordered_sums.tw:[0-9]+", EmulationError):
+        program.run(out=sums)
+    program.checks_global_memory = False
+    program.run(out=sums)
+    program = ordered_sums(is_atomic=True)
+    sums[0] = 0
+    program.run(out=sums)
+    assert sums[0] == 2
+
+
+def test_names_of_cuda_are_told_their_own() -> None:
+    for name, own in (("syncthreads", "synchronize"), ("exp", "exp2"), ("popc", "population_count")):
+        assert own in tp.__all__
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean '{own}'"):
+            getattr(tp, name)

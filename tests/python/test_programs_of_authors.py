@@ -602,3 +602,74 @@ def test_a_wrong_instruction_is_named_with_its_line(language: str) -> None:
     (line,) = (at for at, text in enumerate(str(program).splitlines(), 1) if "foo.f32" in text)
     with refused(rf"error   : .*'foo'\n  at /?wrong\.tw:{line}: foo\.f32", tilewright.CompileError):
         program.run(x=nans(1))
+
+
+def scheduled_tiles() -> tp.Program:
+    """out = 2 x by tiles of 64, which CTAs take from a counter in global memory, as many as each has time for."""
+    k = tp.Kernel("scheduled_tiles", target="sm_80", threads=64)
+    n = k.launch("n")
+    x, out, counter = k.address("x", 4), k.address("out", 4), k.address("counter", 4)
+    k.set_grid(4)
+    taken = k.shared(4).address
+    tiles = tp.ceil_div(n, 64)
+    tile = k.cell(k.block(), 1 << 31)
+    with k.While(lambda: tile.get() < tiles):
+        i = tile.get() * 64 + k.thread
+        with k.If(i < n):
+            tp.store_global(k, out, i * 4, [tp.multiply(k, tp.load_global(k, x, i * 4, "f32"), 2.0)])
+        with k.If(k.thread == 0):
+            tp.store_shared(k, taken, [tp.add(k, tp.atomic_add(k, counter, 0, tp.to_b32(k, 1)), k.blocks())])
+        tp.synchronize(k)
+        tile.set(k.number(tp.load_shared(k, taken, "b32")))
+        tp.synchronize(k)
+    return k.build()
+
+
+@pytest.mark.parametrize("n", [1, 64, 1000])
+def test_a_loop_without_counter_takes_tiles_from_a_scheduler(n: int) -> None:
+    x = np.arange(n, dtype=np.float32)
+    assert (computed(scheduled_tiles, "out", n=n, x=x, out=nans(n), counter=np.zeros(1, np.int32)) == 2 * x).all()
+
+
+def found_places() -> tp.Program:
+    """The place of each value in sorted keys, by bisection, and the number of its steps, which differ among threads."""
+    k = tp.Kernel("found_places", target="sm_80", threads=64)
+    n, keys, values, out = k.launch("n"), k.address("keys", 4), k.address("values", 4), k.address("out", 8)
+    value = tp.load_global(k, values, k.thread * 4, "f32")
+    low, high, steps = k.cell(0, 1 << 31), k.cell(n, 1 << 31), k.cell(tp.to_b32(k, 0))
+    last = k.cell(tp.constant(k, -1.0))  # a value that the loop carries
+    with k.While(lambda: low.get() < high.get()):
+        middle = (low.get() + high.get()) // 2
+        last.set(tp.load_global(k, keys, middle * 4, "f32"))
+        with k.If(tp.less(k, last.get(), value)):
+            low.set_within(middle + 1)
+        with k.Else():
+            high.set_within(middle)
+        steps.set(tp.add(k, steps.get(), 1))
+    tp.store_global(k, out, k.thread * 8, [tp.to_b32(k, low.get()), steps.get()])
+    return k.build()
+
+
+@pytest.mark.parametrize("n", [0, 1, 37])
+def test_a_loop_without_counter_ends_at_another_iteration_in_each_thread(n: int) -> None:
+    random = np.random.default_rng(6)
+    keys, values = np.sort(random.random(n).astype(np.float32)), random.random(64).astype(np.float32)
+    padded = np.append(keys, np.float32(9))
+    out = computed(found_places, "out", n=n, keys=padded, values=values, out=np.zeros((64, 2), np.int32))
+    assert (out[:, 0] == np.searchsorted(keys, values)).all() and (out[:, 1] <= n.bit_length()).all()
+
+
+def test_the_condition_of_a_loop_is_a_function_of_cells() -> None:
+    k = tp.Kernel("conditions", target="sm_80", threads=32)
+    left = k.cell(tp.constant(k, 8.0))
+    with pytest.raises(TypeError, match="so that it is a function: lambda: cell.get"), k.While(k.thread < 3):
+        pass
+    with (
+        pytest.raises(InvalidArgument, match="the condition of a loop appends no instructions: let the body set a cell"),
+        k.While(lambda: tp.less(k, 0.0, left.get())),
+    ):
+        pass
+
+
+def test_the_listing_has_loops_without_counter() -> None:
+    assert "while n_0 < ceil_div(n, 64), n_0 = block_x then r_1:" in str(scheduled_tiles())

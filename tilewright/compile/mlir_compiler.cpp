@@ -33,7 +33,8 @@ MlirOutcome run_here(const MlirJob& job) {
 int ptx_version(const Target& target) {
   if (target.sm == 88 || target.sm == 110) return 90;
   if (target.sm >= 100) return 88;
-  return target.sm >= 90 ? 86 : 80;  // 8.6 has the TMA load whose destination is the CTA's own shared memory
+  if (target.sm >= 90) return 86;    // has the TMA load whose destination is the CTA's own shared memory
+  return target.sm == 89 ? 84 : 80;  // 8.4 has the conversions and products of e4m3 and e5m2
 }
 
 MlirCompiler::MlirCompiler(const ToolchainOptions& options, const Environment& environment)

@@ -9,6 +9,7 @@
 #include "tilewright/base/memory.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/base/text.hpp"
+#include "tilewright/emulator/global_memory_checks.hpp"
 #include "tilewright/emulator/grid.hpp"
 #include "tilewright/emulator/instruction_targets.hpp"
 #include "tilewright/emulator/launch_recorder.hpp"
@@ -156,6 +157,7 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
   const std::uint64_t threads = std::uint64_t{config.block.x} * config.block.y * config.block.z;
   launch.resident_ctas =
       static_cast<std::uint64_t>(std::max(1, max_ctas_per_sm(threads, config.dynamic_smem_bytes))) * launch.sm_count;
+  if (GlobalMemoryChecks::are_active()) launch.options.check_global = true;
   launch.log = logged.log;
   launch.unwritten = logged.unwritten;
   if (options_.check_global && options_.check_races) launch.footprint = logged.footprint;

@@ -1,6 +1,7 @@
 // The text of a program's instruction, with the names of its operands' registers.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,10 @@ constexpr char constraint(program::RegisterType type) {
   }
   return '?';
 }
+
+/// Whether the text has more than one instruction, so that a register may be written before another one is read. The
+/// compiler must then not give an output the register of an input: early clobber, "=&r".
+inline bool is_sequence(std::string_view text) { return std::ranges::count(text, ';') > 1; }
 
 /// `text` with "$i" replaced by the registers of operand i, in braces if it has several, and "$i.j" by register j of
 /// operand i. `escape` returns the text for each other character.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <initializer_list>
 #include <utility>
 
 #include "tilewright/base/error.hpp"
@@ -56,17 +57,47 @@ void check_register(const Value& value, RegisterType type, std::string_view inst
       fmt::format("{} takes one {} register, got {} {}", instruction, name(type), value.count, name(value.type)));
 }
 
-/// "f32" or "f64", the type of all operands. @throws InvalidArgument for other types, and for several registers
-std::string_view float_type(std::string_view mnemonic, const std::vector<Value>& operands) {
-  const RegisterType type = operands.front().type == RegisterType::f64 ? RegisterType::f64 : RegisterType::f32;
-  for (const Value& operand : operands) check_register(operand, type, fmt::format("{}.{}", mnemonic, name(type)));
-  return name(type);
+bool is_integer(RegisterType type) { return type == RegisterType::b32 || type == RegisterType::b64; }
+
+/// "f32" of floating-point registers, "s32" or "u64" of integers.
+std::string element_type(RegisterType type, bool is_signed) {
+  if (!is_integer(type)) return std::string(name(type));
+  return fmt::format("{}{}", is_signed ? 's' : 'u', bits(type));
 }
 
-/// An instruction of f32 or f64: mnemonic.type $0, $1, ...;
-Value arithmetic(KernelBuilder& k, std::string_view mnemonic, const std::vector<Value>& operands) {
-  std::string text = fmt::format("{}.{} $0", mnemonic, float_type(mnemonic, operands));
-  std::vector<Operand> all{output(operands.front().type)};
+/// The type of all operands of `function`, one register each. @throws InvalidArgument for several registers, for
+/// several types, and for a type that is not among `types`
+RegisterType common_type(std::string_view function, const std::vector<Value>& operands,
+                         std::initializer_list<RegisterType> types) {
+  const RegisterType type = operands.front().type;
+  for (const Value& operand : operands) {
+    if (operand.count != 1) {
+      throw InvalidArgument(
+          fmt::format("{} takes one register of each operand, got {} {}", function, operand.count, name(operand.type)));
+    }
+    if (operand.type != type)
+      throw InvalidArgument(
+          fmt::format("{} takes operands of one type, got {} and {}", function, name(type), name(operand.type)));
+  }
+  if (std::ranges::find(types, type) != types.end()) return type;
+  std::string known;
+  std::size_t left = types.size();
+  for (const RegisterType each : types) {
+    known += fmt::format("{}{}", known.empty() ? "" : left == 1 ? " or " : ", ", name(each));
+    --left;
+  }
+  throw InvalidArgument(fmt::format("{} takes {} registers, got {}", function, known, name(type)));
+}
+
+constexpr auto kNumbers = {RegisterType::f32, RegisterType::f64, RegisterType::b32, RegisterType::b64};
+constexpr auto kFloats = {RegisterType::f32, RegisterType::f64};
+constexpr auto kIntegers = {RegisterType::b32, RegisterType::b64};
+constexpr auto kBits = {RegisterType::b16, RegisterType::b32, RegisterType::b64};
+
+/// text $0, $1, ...; with a result of `type`
+Value pure(KernelBuilder& k, std::string text, RegisterType type, const std::vector<Value>& operands) {
+  text += " $0";
+  std::vector<Operand> all{output(type)};
   for (const Value& operand : operands) {
     text += fmt::format(", ${}", all.size());
     all.push_back(input(operand));
@@ -74,13 +105,22 @@ Value arithmetic(KernelBuilder& k, std::string_view mnemonic, const std::vector<
   return one(k.instruction(text + ";", std::move(all), Effect::pure));
 }
 
-/// The same, or for b32 an instruction of integers of 32 bits.
-Value arithmetic(KernelBuilder& k, std::string_view mnemonic, std::string_view integer, const Value& a,
-                 const Value& b) {
-  if (a.type != RegisterType::b32 && b.type != RegisterType::b32) return arithmetic(k, mnemonic, {a, b});
-  for (const Value* operand : {&a, &b}) check_register(*operand, RegisterType::b32, integer);
-  return one(k.instruction(fmt::format("{} $0, $1, $2;", integer), {output(RegisterType::b32), input(a), input(b)},
-                           Effect::pure));
+/// An instruction of f32 or f64: mnemonic.type $0, $1, ...;
+Value arithmetic(KernelBuilder& k, std::string_view function, std::string_view mnemonic,
+                 const std::vector<Value>& operands) {
+  const RegisterType type = common_type(function, operands, kFloats);
+  return pure(k, fmt::format("{}.{}", mnemonic, name(type)), type, operands);
+}
+
+/// The same, or for b32 and b64 the instruction `integer` of integers of as many bits. @throws InvalidArgument for
+/// unsigned floating-point numbers
+Value arithmetic(KernelBuilder& k, std::string_view function, std::string_view mnemonic, std::string_view integer,
+                 const std::vector<Value>& operands, bool is_signed = true) {
+  const RegisterType type = common_type(function, operands, kNumbers);
+  if (!is_integer(type) && !is_signed)
+    throw InvalidArgument(fmt::format("{} is unsigned for integers only, got {}", function, name(type)));
+  return pure(k, fmt::format("{}.{}", is_integer(type) ? integer : mnemonic, element_type(type, is_signed)), type,
+              operands);
 }
 
 /// An .approx instruction of f32.
@@ -89,9 +129,13 @@ Value approximate(KernelBuilder& k, std::string_view mnemonic, const Value& a) {
   return one(k.instruction(fmt::format("{} $0, $1;", mnemonic), {output(RegisterType::f32), input(a)}, Effect::pure));
 }
 
-Number compare(KernelBuilder& k, std::string_view mnemonic, const Value& a, const Value& b) {
+Number compare(KernelBuilder& k, std::string_view function, std::string_view mnemonic, const Value& a, const Value& b,
+               bool is_signed = true) {
+  const RegisterType type = common_type(function, {a, b}, kNumbers);
+  if (!is_integer(type) && !is_signed)
+    throw InvalidArgument(fmt::format("{} is unsigned for integers only, got {}", function, name(type)));
   const std::string text = fmt::format("{{\n.reg .pred p;\n{}.{} p, $1, $2;\nselp.u32 $0, 1, 0, p;\n}}", mnemonic,
-                                       float_type(mnemonic, {a, b}));
+                                       element_type(type, is_signed));
   return k.number(one(k.instruction(text, {output(RegisterType::b32), input(a), input(b)}, Effect::pure)), 2);
 }
 
@@ -140,7 +184,7 @@ void check_sm_90(const KernelBuilder& k, std::string_view instruction) {
 std::string_view half_name(DType type, std::string_view what) {
   if (type == DType::f16) return "f16";
   if (type == DType::bf16) return "bf16";
-  throw InvalidArgument(fmt::format("{} takes f16 or bf16, got {}", what, tilewright::name(type)));
+  throw InvalidArgument(fmt::format("{} has no {}", what, tilewright::name(type)));
 }
 
 /// The coordinates of a tensor map as operands from number `first` on, and their text "{$2, $3}".
@@ -156,6 +200,22 @@ std::string coordinate_operands(const std::vector<Number>& coordinates, std::vec
   }
   return "{" + text + "}";
 }
+
+/// A shared address, a multiple of `bytes`, at which an instruction accesses as many. @throws InvalidArgument if they
+/// are not reserved, or the address is no multiple
+Operand shared_address(const KernelBuilder& k, const Number& address, std::int64_t bytes) {
+  k.check_shared(address, bytes, bytes);
+  return number(address);
+}
+
+std::int64_t bytes_of(RegisterType type, std::size_t count) {
+  return static_cast<std::int64_t>(count) * bits(type) / 8;
+}
+
+std::int64_t bytes_of(const std::vector<Value>& values) { return bytes_of(type_of(values), register_count(values)); }
+
+/// The address of an mbarrier.
+Operand mbarrier_address(const KernelBuilder& k, const Number& barrier) { return shared_address(k, barrier, 8); }
 
 /// A condition in a b32 register, which is not 0 if it holds.
 Operand condition(const Number& holds) {
@@ -325,35 +385,37 @@ void lower_flag(KernelBuilder& k, const Value& base, const Number& offset) {
 }
 
 void add_shared(KernelBuilder& k, const Number& address, const Value& value) {
-  k.instruction(fmt::format("red.shared.add.{} [$0], $1;", sum_type(value)), {number(address), input(value)});
+  k.instruction(fmt::format("red.shared.add.{} [$0], $1;", sum_type(value)),
+                {shared_address(k, address, bits(value.type) / 8), input(value)});
 }
 
 Value atomic_add_shared(KernelBuilder& k, const Number& address, const Value& value) {
-  return atomic(k, "shared", fmt::format("add.{}", sum_type(value)), number(address), {value});
+  return atomic(k, "shared", fmt::format("add.{}", sum_type(value)), shared_address(k, address, bits(value.type) / 8),
+                {value});
 }
 Value atomic_max_shared(KernelBuilder& k, const Number& address, const Value& value) {
-  return atomic(k, "shared", "max.s32", number(address), words({value}, "atom.max.s32"));
+  return atomic(k, "shared", "max.s32", shared_address(k, address, 4), words({value}, "atom.max.s32"));
 }
 Value atomic_cas_shared(KernelBuilder& k, const Number& address, const Value& expected, const Value& value) {
-  return atomic(k, "shared", "cas.b32", number(address), words({expected, value}, "atom.cas.b32"));
+  return atomic(k, "shared", "cas.b32", shared_address(k, address, 4), words({expected, value}, "atom.cas.b32"));
 }
 Value load_shared_byte(KernelBuilder& k, const Number& address, bool is_signed) {
-  return load_byte(k, "shared", number(address), is_signed);
+  return load_byte(k, "shared", shared_address(k, address, 1), is_signed);
 }
 void store_shared_byte(KernelBuilder& k, const Number& address, const Value& value) {
-  store_byte(k, "shared", number(address), value);
+  store_byte(k, "shared", shared_address(k, address, 1), value);
 }
 
 Value load_shared(KernelBuilder& k, const Number& address, RegisterType type, int count) {
-  return one(
-      k.instruction(fmt::format("ld.shared{}.{} $0, [$1];", vector_suffix(static_cast<std::size_t>(count)), name(type)),
-                    {output(type, count), number(address)}));
+  return one(k.instruction(
+      fmt::format("ld.shared{}.{} $0, [$1];", vector_suffix(static_cast<std::size_t>(count)), name(type)),
+      {output(type, count), shared_address(k, address, bytes_of(type, static_cast<std::size_t>(count)))}));
 }
 
 void store_shared(KernelBuilder& k, const Number& address, std::vector<Value> values) {
   const std::string text =
       fmt::format("st.shared{}.{} [$0], $1;", vector_suffix(register_count(values)), name(type_of(values)));
-  k.instruction(text, {number(address), input(std::move(values))});
+  k.instruction(text, {shared_address(k, address, bytes_of(values)), input(values)});
 }
 
 void store_shared_at(KernelBuilder& k, const Number& address, const Number& rank, std::vector<Value> values) {
@@ -363,7 +425,7 @@ void store_shared_at(KernelBuilder& k, const Number& address, const Number& rank
       "mapa.shared::cluster.u32 remote, $0, $1;\n"
       "st.shared::cluster{}.{} [remote], $2;\n}}",
       vector_suffix(register_count(values)), name(type_of(values)));
-  k.instruction(text, {number(address), number(rank), input(std::move(values))});
+  k.instruction(text, {shared_address(k, address, bytes_of(values)), number(rank), input(values)});
 }
 
 Value load_matrices(KernelBuilder& k, const Number& row_address, int count, bool transposes) {
@@ -409,7 +471,7 @@ void mbarrier_init(KernelBuilder& k, const Number& barrier, const Number& arriva
     throw InvalidArgument(
         fmt::format("an mbarrier counts 1 to {} arrivals, got {}", kMaxArrivals, to_string(arrivals)));
   }
-  k.instruction("mbarrier.init.shared::cta.b64 [$0], $1;", {number(barrier), number(arrivals)});
+  k.instruction("mbarrier.init.shared::cta.b64 [$0], $1;", {mbarrier_address(k, barrier), number(arrivals)});
 }
 
 void fence_mbarrier_init(KernelBuilder& k) {
@@ -418,12 +480,13 @@ void fence_mbarrier_init(KernelBuilder& k) {
 }
 
 void mbarrier_arrive(KernelBuilder& k, const Number& barrier) {
-  k.instruction("mbarrier.arrive.shared::cta.b64 _, [$0];", {number(barrier)});
+  k.instruction("mbarrier.arrive.shared::cta.b64 _, [$0];", {mbarrier_address(k, barrier)});
 }
 
 void mbarrier_arrive_expect(KernelBuilder& k, const Number& barrier, const Number& bytes) {
   check_sm_90(k, "mbarrier.arrive.expect_tx");
-  k.instruction("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", {number(barrier), number(bytes)});
+  k.instruction("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
+                {mbarrier_address(k, barrier), number(bytes)});
 }
 
 void mbarrier_arrive_at(KernelBuilder& k, const Number& barrier, const Number& rank) {
@@ -432,7 +495,7 @@ void mbarrier_arrive_at(KernelBuilder& k, const Number& barrier, const Number& r
       "{\n.reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, $0, $1;\n"
       "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}",
-      {number(barrier), number(rank)});
+      {mbarrier_address(k, barrier), number(rank)});
 }
 
 void mbarrier_wait(KernelBuilder& k, const Number& barrier, const Number& parity) {
@@ -442,7 +505,7 @@ void mbarrier_wait(KernelBuilder& k, const Number& barrier, const Number& parity
       "again:\n"
       "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
       "@!done bra again;\n}",
-      {number(barrier), number(parity)});
+      {mbarrier_address(k, barrier), number(parity)});
 }
 
 void cp_async(KernelBuilder& k, const Number& to, const Value& base, const Number& offset, int bytes,
@@ -452,15 +515,16 @@ void cp_async(KernelBuilder& k, const Number& to, const Value& base, const Numbe
   const std::string_view cache = bytes == 16 ? "cg" : "ca";  // .cg is for 16 bytes only
   const Value from = global_address(k, base, offset);
   if (!source_bytes) {
-    k.instruction(fmt::format("cp.async.{}.shared.global [$0], [$1], {};", cache, bytes), {number(to), input(from)});
+    k.instruction(fmt::format("cp.async.{}.shared.global [$0], [$1], {};", cache, bytes),
+                  {shared_address(k, to, bytes), input(from)});
   } else {
     k.instruction(fmt::format("cp.async.{}.shared.global [$0], [$1], {}, $2;", cache, bytes),
-                  {number(to), input(from), number(*source_bytes)});
+                  {shared_address(k, to, bytes), input(from), number(*source_bytes)});
   }
 }
 
 void cp_async_arrive(KernelBuilder& k, const Number& barrier) {
-  k.instruction("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0];", {number(barrier)});
+  k.instruction("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0];", {mbarrier_address(k, barrier)});
 }
 
 void cp_async_commit(KernelBuilder& k) { k.instruction("cp.async.commit_group;", {}); }
@@ -472,7 +536,7 @@ void cp_async_wait(KernelBuilder& k, int pending) {
 void tma_load(KernelBuilder& k, const Number& to, int map, const std::vector<Number>& coordinates,
               const Number& barrier, const std::optional<Number>& ctas, CachePolicy policy) {
   check_feature(k.target(), TargetFeature::tma).or_throw();
-  std::vector<Operand> operands{number(to), tensor_map(k, map), number(barrier)};
+  std::vector<Operand> operands{number(to), tensor_map(k, map), mbarrier_address(k, barrier)};
   const std::string at = coordinate_operands(coordinates, operands);
   std::string multicast, mask;
   if (ctas) {
@@ -562,20 +626,97 @@ Value constant_f64(KernelBuilder& k, double value) {
                            {output(RegisterType::f64)}, Effect::pure));
 }
 
-Value add(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "add.rn", "add.s32", a, b); }
-Value subtract(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "sub.rn", "sub.s32", a, b); }
-Value multiply(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "mul.rn", "mul.lo.s32", a, b); }
-Value fma(KernelBuilder& k, const Value& a, const Value& b, const Value& c) {
-  return arithmetic(k, "fma.rn", {a, b, c});
+Value add(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "add()", "add.rn", "add", {a, b}); }
+Value subtract(KernelBuilder& k, const Value& a, const Value& b) {
+  return arithmetic(k, "subtract()", "sub.rn", "sub", {a, b});
 }
-Value minimum(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "min", {a, b}); }
-Value maximum(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "max", {a, b}); }
-Value divide(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "div.rn", {a, b}); }
-Value square_root(KernelBuilder& k, const Value& a) { return arithmetic(k, "sqrt.rn", {a}); }
-Value absolute(KernelBuilder& k, const Value& a) { return arithmetic(k, "abs", {a}); }
-Number less(KernelBuilder& k, const Value& a, const Value& b) { return compare(k, "setp.lt", a, b); }
-Number less_equal(KernelBuilder& k, const Value& a, const Value& b) { return compare(k, "setp.le", a, b); }
-Number equal(KernelBuilder& k, const Value& a, const Value& b) { return compare(k, "setp.eq", a, b); }
+Value multiply(KernelBuilder& k, const Value& a, const Value& b) {
+  return arithmetic(k, "multiply()", "mul.rn", "mul.lo", {a, b});
+}
+Value fma(KernelBuilder& k, const Value& a, const Value& b, const Value& c) {
+  return arithmetic(k, "fma()", "fma.rn", {a, b, c});
+}
+Value minimum(KernelBuilder& k, const Value& a, const Value& b, bool is_signed) {
+  return arithmetic(k, "minimum()", "min", "min", {a, b}, is_signed);
+}
+Value maximum(KernelBuilder& k, const Value& a, const Value& b, bool is_signed) {
+  return arithmetic(k, "maximum()", "max", "max", {a, b}, is_signed);
+}
+Value divide(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "divide()", "div.rn", {a, b}); }
+Value square_root(KernelBuilder& k, const Value& a) { return arithmetic(k, "square_root()", "sqrt.rn", {a}); }
+Value absolute(KernelBuilder& k, const Value& a) { return arithmetic(k, "absolute()", "abs", "abs", {a}); }
+Number less(KernelBuilder& k, const Value& a, const Value& b, bool is_signed) {
+  return compare(k, "less()", "setp.lt", a, b, is_signed);
+}
+Number less_equal(KernelBuilder& k, const Value& a, const Value& b, bool is_signed) {
+  return compare(k, "less_equal()", "setp.le", a, b, is_signed);
+}
+Number equal(KernelBuilder& k, const Value& a, const Value& b) { return compare(k, "equal()", "setp.eq", a, b); }
+
+namespace {
+
+/// mnemonic.bN $0, $1, ...; of registers with bits.
+Value bitwise(KernelBuilder& k, std::string_view function, std::string_view mnemonic,
+              const std::vector<Value>& operands) {
+  const RegisterType type = common_type(function, operands, kBits);
+  return pure(k, fmt::format("{}.{}", mnemonic, name(type)), type, operands);
+}
+
+/// A shift of `a` by the b32 `count`.
+Value shift(KernelBuilder& k, std::string_view function, const std::string& mnemonic, const Value& a,
+            const Value& count) {
+  const RegisterType type = common_type(function, {a}, kIntegers);
+  check_register(count, RegisterType::b32, fmt::format("the distance of {}", function));
+  return pure(k, mnemonic, type, {a, count});
+}
+
+/// A b32 that counts bits of a b32 or b64.
+Value count_bits(KernelBuilder& k, std::string_view function, std::string_view mnemonic, const Value& a) {
+  const RegisterType type = common_type(function, {a}, kIntegers);
+  return pure(k, fmt::format("{}.{}", mnemonic, name(type)), RegisterType::b32, {a});
+}
+
+}  // namespace
+
+Value multiply_high(KernelBuilder& k, const Value& a, const Value& b, bool is_signed) {
+  const RegisterType type = common_type("multiply_high()", {a, b}, kIntegers);
+  return pure(k, fmt::format("mul.hi.{}", element_type(type, is_signed)), type, {a, b});
+}
+Value bitwise_and(KernelBuilder& k, const Value& a, const Value& b) {
+  return bitwise(k, "bitwise_and()", "and", {a, b});
+}
+Value bitwise_or(KernelBuilder& k, const Value& a, const Value& b) { return bitwise(k, "bitwise_or()", "or", {a, b}); }
+Value bitwise_xor(KernelBuilder& k, const Value& a, const Value& b) {
+  return bitwise(k, "bitwise_xor()", "xor", {a, b});
+}
+Value bitwise_not(KernelBuilder& k, const Value& a) { return bitwise(k, "bitwise_not()", "not", {a}); }
+Value shift_left(KernelBuilder& k, const Value& a, const Value& count) {
+  return shift(k, "shift_left()", fmt::format("shl.{}", name(a.type)), a, count);
+}
+Value shift_right(KernelBuilder& k, const Value& a, const Value& count, bool is_signed) {
+  return shift(k, "shift_right()", fmt::format("shr.{}", element_type(a.type, is_signed)), a, count);
+}
+Value population_count(KernelBuilder& k, const Value& a) { return count_bits(k, "population_count()", "popc", a); }
+Value leading_zeros(KernelBuilder& k, const Value& a) { return count_bits(k, "leading_zeros()", "clz", a); }
+Value reverse_bits(KernelBuilder& k, const Value& a) {
+  const RegisterType type = common_type("reverse_bits()", {a}, kIntegers);
+  return pure(k, fmt::format("brev.{}", name(type)), type, {a});
+}
+Value extract_bits(KernelBuilder& k, const Value& a, int first, int count, bool is_signed) {
+  const RegisterType type = common_type("extract_bits()", {a}, kIntegers);
+  check_range(first, 0, bits(type) - 1, "the first bit of extract_bits()");
+  check_range(count, 1, bits(type) - first, fmt::format("the number of bits of extract_bits() from bit {} on", first));
+  return one(k.instruction(fmt::format("bfe.{} $0, $1, $2, $3;", element_type(type, is_signed)),
+                           {output(type), input(a), immediate(first), immediate(count)}, Effect::pure));
+}
+Value permute_bytes(KernelBuilder& k, const Value& a, const Value& b, const Value& selectors) {
+  common_type("permute_bytes()", {a, b, selectors}, {RegisterType::b32});
+  return pure(k, "prmt.b32", RegisterType::b32, {a, b, selectors});
+}
+Value dot_bytes(KernelBuilder& k, const Value& a, const Value& b, const Value& c, bool is_signed) {
+  common_type("dot_bytes()", {a, b, c}, {RegisterType::b32});
+  return pure(k, is_signed ? "dp4a.s32.s32" : "dp4a.u32.u32", RegisterType::b32, {a, b, c});
+}
 
 Value reciprocal(KernelBuilder& k, const Value& a) { return approximate(k, "rcp.approx.f32", a); }
 Value exp2(KernelBuilder& k, const Value& a) { return approximate(k, "ex2.approx.f32", a); }
@@ -591,37 +732,48 @@ Value choose(KernelBuilder& k, const Number& holds, const Value& a, const Value&
                            {output(a.type), input(a), input(b), condition(holds)}, Effect::pure));
 }
 
-Value shuffle_xor(KernelBuilder& k, const Value& a, int mask) {
-  check_range(mask, 0, 31, "the mask of a shuffle");
-  if (bits(a.type) != 32 || a.count != 1)
-    throw InvalidArgument(fmt::format("a shuffle moves one register of 32 bits, got {} {}", a.count, name(a.type)));
-  return one(k.instruction("shfl.sync.bfly.b32 $0, $1, $2, 31, 0xffffffff;",
-                           {output(a.type), input(a), immediate(mask)}, Effect::state));
-}
-
-Value shuffle(KernelBuilder& k, const Value& a, const Number& lane) {
-  if (lane.is_static()) check_range(lane.value(), 0, 31, "the lane of a shuffle");
-  if (bits(a.type) != 32 || a.count != 1)
-    throw InvalidArgument(fmt::format("a shuffle moves one register of 32 bits, got {} {}", a.count, name(a.type)));
-  return one(k.instruction("shfl.sync.idx.b32 $0, $1, $2, 31, 0xffffffff;", {output(a.type), input(a), number(lane)},
-                           Effect::state));
-}
-
 namespace {
 
-/// `direction` is up or down; `last` the clamp operand, which ends the shuffle at lane 0 or 31.
-Value shuffle_by(KernelBuilder& k, std::string_view direction, int last, const Value& a, int delta) {
-  check_range(delta, 0, 31, "the distance of a shuffle");
-  if (bits(a.type) != 32 || a.count != 1)
-    throw InvalidArgument(fmt::format("a shuffle moves one register of 32 bits, got {} {}", a.count, name(a.type)));
-  return one(k.instruction(fmt::format("shfl.sync.{}.b32 $0, $1, $2, {}, 0xffffffff;", direction, last),
-                           {output(a.type), input(a), immediate(delta)}, Effect::state));
+/// shfl.sync of one register of all lanes. `mode` is bfly, idx, up or down; `from` is the lane, mask or distance;
+/// `last` the clamp operand, which ends the shuffle at lane 0 or 31. Registers of 64 bits are moved in two halves,
+/// those of 16 in the low half of one of 32.
+Value move_among_lanes(KernelBuilder& k, std::string_view mode, const Value& a, Operand from, int last) {
+  if (a.count != 1)
+    throw InvalidArgument(fmt::format("a shuffle moves one register, got {} {}", a.count, name(a.type)));
+  const auto move = [&](std::string_view to, std::string_view what) {
+    return fmt::format("shfl.sync.{}.b32 {}, {}, $2, {}, 0xffffffff;", mode, to, what, last);
+  };
+  std::string text = move("$0", "$1");
+  if (bits(a.type) == 64) {
+    text = fmt::format("{{\n.reg .b32 low, high;\nmov.b64 {{low, high}}, $1;\n{}\n{}\nmov.b64 $0, {{low, high}};\n}}",
+                       move("low", "low"), move("high", "high"));
+  } else if (bits(a.type) == 16) {
+    text =
+        fmt::format("{{\n.reg .b32 wide;\ncvt.u32.u16 wide, $1;\n{}\ncvt.u16.u32 $0, wide;\n}}", move("wide", "wide"));
+  }
+  return one(k.instruction(text, {output(a.type), input(a), std::move(from)}, Effect::state));
 }
 
 }  // namespace
 
-Value shuffle_up(KernelBuilder& k, const Value& a, int delta) { return shuffle_by(k, "up", 0, a, delta); }
-Value shuffle_down(KernelBuilder& k, const Value& a, int delta) { return shuffle_by(k, "down", 31, a, delta); }
+Value shuffle_xor(KernelBuilder& k, const Value& a, int mask) {
+  check_range(mask, 0, 31, "the mask of a shuffle");
+  return move_among_lanes(k, "bfly", a, immediate(mask), 31);
+}
+
+Value shuffle(KernelBuilder& k, const Value& a, const Number& lane) {
+  if (lane.is_static()) check_range(lane.value(), 0, 31, "the lane of a shuffle");
+  return move_among_lanes(k, "idx", a, number(lane), 31);
+}
+
+Value shuffle_up(KernelBuilder& k, const Value& a, int delta) {
+  check_range(delta, 0, 31, "the distance of a shuffle");
+  return move_among_lanes(k, "up", a, immediate(delta), 0);
+}
+Value shuffle_down(KernelBuilder& k, const Value& a, int delta) {
+  check_range(delta, 0, 31, "the distance of a shuffle");
+  return move_among_lanes(k, "down", a, immediate(delta), 31);
+}
 
 Value ballot(KernelBuilder& k, const Number& holds) {
   return one(k.instruction(predicated("vote.sync.ballot.b32 $0, p, 0xffffffff;", 1),
@@ -630,6 +782,11 @@ Value ballot(KernelBuilder& k, const Number& holds) {
 
 Value to_b32(KernelBuilder& k, const Number& from) {
   return one(k.instruction("mov.b32 $0, $1;", {output(RegisterType::b32), number(from)}, Effect::pure));
+}
+
+Value to_b64(KernelBuilder& k, const Number& from) {
+  return one(
+      k.instruction("mov.b64 $0, $1;", {output(RegisterType::b64), number(from, RegisterType::b64)}, Effect::pure));
 }
 
 Value join_registers(KernelBuilder& k, std::vector<Value> values) {
@@ -651,44 +808,87 @@ Value to_f32(KernelBuilder& k, const Number& from) {
       text, {output(RegisterType::f32), number(from, is_wide ? RegisterType::b64 : RegisterType::b32)}, Effect::pure));
 }
 
-Value to_f32(KernelBuilder& k, const Value& element, DType type) {
-  if (type == DType::f32) return element;
-  if (type == DType::s32) {
-    check_register(element, RegisterType::b32, "the conversion to f32");
-    return one(k.instruction("cvt.rn.f32.s32 $0, $1;", {output(RegisterType::f32), input(element)}, Effect::pure));
+namespace {
+
+/// "e4m3x2". @throws InvalidArgument if the target does not convert this type
+std::string fp8_pair(const KernelBuilder& k, DType type) {
+  if (!k.target().has_features_of(Target(89))) {
+    throw InvalidArgument(
+        fmt::format("conversions of {} need sm_89, the target is {}", tilewright::name(type), k.target().name()));
   }
-  const std::string_view half = half_name(type, "the conversion to f32");
-  check_register(element, RegisterType::b16, "the conversion to f32");
-  return one(k.instruction(fmt::format("cvt.f32.{} $0, $1;", half), {output(RegisterType::f32), input(element)},
-                           Effect::pure));
+  return fmt::format("{}x2", tilewright::name(type));
+}
+
+/// "s8" and its like, integers that a b32 has in its low bits; empty for other types.
+std::string_view small_integer(DType type) {
+  return type == DType::s8 || type == DType::u8 || type == DType::s32 ? tilewright::name(type) : "";
+}
+
+}  // namespace
+
+Value to_f32(KernelBuilder& k, const Value& element, DType type) {
+  constexpr std::string_view kWhat = "the conversion to f32";
+  const auto convert = [&](RegisterType from, const std::string& text) {
+    check_register(element, from, kWhat);
+    return one(k.instruction(text, {output(RegisterType::f32), input(element)}, Effect::pure));
+  };
+  if (type == DType::f32) return element;
+  if (type == DType::f64) return convert(RegisterType::f64, "cvt.rn.f32.f64 $0, $1;");
+  if (const std::string_view integer = small_integer(type); !integer.empty())
+    return convert(RegisterType::b32, fmt::format("cvt.rn.f32.{} $0, $1;", integer));
+  if (is_fp8(type)) {
+    return convert(RegisterType::b32,
+                   fmt::format("{{\n.reg .b16 bytes, low, high;\n.reg .b32 pair;\ncvt.u16.u32 bytes, $1;\n"
+                               "cvt.rn.f16x2.{} pair, bytes;\nmov.b32 {{low, high}}, pair;\ncvt.f32.f16 $0, low;\n}}",
+                               fp8_pair(k, type)));
+  }
+  return convert(RegisterType::b16, fmt::format("cvt.f32.{} $0, $1;", half_name(type, kWhat)));
 }
 
 Value pack(KernelBuilder& k, DType type, const Value& low, const Value& high) {
   check_register(low, RegisterType::f32, "pack()");
   check_register(high, RegisterType::f32, "pack()");
-  return one(k.instruction(fmt::format("cvt.rn.{}x2.f32 $0, $2, $1;", half_name(type, "pack()")),
-                           {output(RegisterType::b32), input(low), input(high)}, Effect::pure));
+  const bool of_bytes = is_fp8(type);
+  const std::string to = of_bytes ? "satfinite." + fp8_pair(k, type) : fmt::format("{}x2", half_name(type, "pack()"));
+  return one(k.instruction(fmt::format("cvt.rn.{}.f32 $0, $2, $1;", to),
+                           {output(of_bytes ? RegisterType::b16 : RegisterType::b32), input(low), input(high)},
+                           Effect::pure));
 }
 
 std::vector<Value> unpack(KernelBuilder& k, DType type, const Value& pair) {
-  check_register(pair, RegisterType::b32, "unpack()");
-  if (type == DType::bf16) {  // a bf16 is the upper half of an f32
-    return k.instruction("shl.b32 $0, $2, 16;\nand.b32 $1, $2, 0xffff0000;",
-                         {output(RegisterType::f32), output(RegisterType::f32), input(pair)}, Effect::pure);
+  const bool of_bytes = is_fp8(type);
+  check_register(pair, of_bytes ? RegisterType::b16 : RegisterType::b32, "unpack()");
+  const std::vector<Operand> operands{output(RegisterType::f32), output(RegisterType::f32), input(pair)};
+  if (type == DType::bf16)  // a bf16 is the upper half of an f32
+    return k.instruction("shl.b32 $0, $2, 16;\nand.b32 $1, $2, 0xffff0000;", operands, Effect::pure);
+  std::string halves = "mov.b32 {low, high}, $2;";
+  if (of_bytes) {
+    halves = fmt::format(".reg .b32 pair;\ncvt.rn.f16x2.{} pair, $2;\nmov.b32 {{low, high}}, pair;", fp8_pair(k, type));
+  } else {
+    half_name(type, "unpack()");
   }
-  half_name(type, "unpack()");
   return k.instruction(
-      "{\n.reg .b16 low, high;\nmov.b32 {low, high}, $2;\ncvt.f32.f16 $0, low;\ncvt.f32.f16 $1, high;\n}",
-      {output(RegisterType::f32), output(RegisterType::f32), input(pair)}, Effect::pure);
+      fmt::format("{{\n.reg .b16 low, high;\n{}\ncvt.f32.f16 $0, low;\ncvt.f32.f16 $1, high;\n}}", halves), operands,
+      Effect::pure);
 }
 
 Value from_f32(KernelBuilder& k, DType type, const Value& value) {
   if (type == DType::f32) return value;
   check_register(value, RegisterType::f32, "from_f32()");
-  if (type == DType::s32)
-    return one(k.instruction("cvt.rni.s32.f32 $0, $1;", {output(RegisterType::b32), input(value)}, Effect::pure));
-  return one(k.instruction(fmt::format("cvt.rn.{}.f32 $0, $1;", half_name(type, "from_f32()")),
-                           {output(RegisterType::b16), input(value)}, Effect::pure));
+  const auto convert = [&](RegisterType to, const std::string& text) {
+    return one(k.instruction(text, {output(to), input(value)}, Effect::pure));
+  };
+  if (type == DType::f64) return convert(RegisterType::f64, "cvt.f64.f32 $0, $1;");
+  if (type == DType::s32) return convert(RegisterType::b32, "cvt.rni.s32.f32 $0, $1;");
+  if (type == DType::s8 || type == DType::u8)
+    return convert(RegisterType::b32, fmt::format("cvt.rni.sat.{}.f32 $0, $1;", tilewright::name(type)));
+  if (is_fp8(type)) {
+    return convert(RegisterType::b32,
+                   fmt::format("{{\n.reg .b16 bytes;\ncvt.rn.satfinite.{}.f32 bytes, 0f00000000, $1;\n"
+                               "cvt.u32.u16 $0, bytes;\n}}",
+                               fp8_pair(k, type)));
+  }
+  return convert(RegisterType::b16, fmt::format("cvt.rn.{}.f32 $0, $1;", half_name(type, "from_f32()")));
 }
 
 }  // namespace tilewright::program

@@ -156,8 +156,9 @@ Number elect(KernelBuilder& k);
 /// The number of the first lane of the warp, in all lanes. The result is the same in all lanes, which ptxas can see.
 Number broadcast(KernelBuilder& k, const Number& number);
 
-// Arithmetic of f32 or f64, rounded to nearest. multiply() and add() are never contracted to fma. add(), subtract() and
-// multiply() of b32 are those of integers of 32 bits, whose results wrap.
+// Arithmetic of f32 or f64, rounded to nearest. multiply() and add() are never contracted to fma. add(), subtract(),
+// multiply(), minimum(), maximum(), absolute() and comparisons take b32 and b64, too, as integers, whose results wrap.
+// Integers are signed unless `is_signed` is false.
 
 Value constant(KernelBuilder& k, float value);
 Value constant_f64(KernelBuilder& k, double value);
@@ -166,15 +167,40 @@ Value subtract(KernelBuilder& k, const Value& a, const Value& b);
 Value multiply(KernelBuilder& k, const Value& a, const Value& b);
 /// a * b + c
 Value fma(KernelBuilder& k, const Value& a, const Value& b, const Value& c);
-Value minimum(KernelBuilder& k, const Value& a, const Value& b);
-Value maximum(KernelBuilder& k, const Value& a, const Value& b);
+Value minimum(KernelBuilder& k, const Value& a, const Value& b, bool is_signed = true);
+Value maximum(KernelBuilder& k, const Value& a, const Value& b, bool is_signed = true);
 Value divide(KernelBuilder& k, const Value& a, const Value& b);
 Value square_root(KernelBuilder& k, const Value& a);
 Value absolute(KernelBuilder& k, const Value& a);
 /// Comparisons: Numbers that are 1 if they hold and 0 if not. They do not hold for NaNs.
-Number less(KernelBuilder& k, const Value& a, const Value& b);
-Number less_equal(KernelBuilder& k, const Value& a, const Value& b);
+Number less(KernelBuilder& k, const Value& a, const Value& b, bool is_signed = true);
+Number less_equal(KernelBuilder& k, const Value& a, const Value& b, bool is_signed = true);
 Number equal(KernelBuilder& k, const Value& a, const Value& b);
+
+// Integers and bits of b32 and b64. Results have the type of `a`, unless it says otherwise.
+
+/// The upper half of the product of twice as many bits.
+Value multiply_high(KernelBuilder& k, const Value& a, const Value& b, bool is_signed = true);
+/// Of b16, b32 or b64.
+Value bitwise_and(KernelBuilder& k, const Value& a, const Value& b);
+Value bitwise_or(KernelBuilder& k, const Value& a, const Value& b);
+Value bitwise_xor(KernelBuilder& k, const Value& a, const Value& b);
+Value bitwise_not(KernelBuilder& k, const Value& a);
+/// Shifts by `count` bits, a b32 that is unsigned; counts above the number of bits shift all bits out. shift_right()
+/// fills with the sign, or with zeros if `is_signed` is false.
+Value shift_left(KernelBuilder& k, const Value& a, const Value& count);
+Value shift_right(KernelBuilder& k, const Value& a, const Value& count, bool is_signed = true);
+/// The number of bits that are 1, and of zeros above the highest of them; a b32.
+Value population_count(KernelBuilder& k, const Value& a);
+Value leading_zeros(KernelBuilder& k, const Value& a);
+Value reverse_bits(KernelBuilder& k, const Value& a);
+/// `count` bits from bit `first` on, in the low bits, extended with the highest of them, or with zeros if `is_signed`
+/// is false. @throws InvalidArgument for bits that `a` does not have
+Value extract_bits(KernelBuilder& k, const Value& a, int first, int count, bool is_signed = true);
+/// prmt of b32: byte i of the result is byte `s` of a (0 to 3) and b (4 to 7), where s is nibble i of `selectors`.
+Value permute_bytes(KernelBuilder& k, const Value& a, const Value& b, const Value& selectors);
+/// dp4a of b32: c + the sum of the products of the four bytes of a and of b.
+Value dot_bytes(KernelBuilder& k, const Value& a, const Value& b, const Value& c, bool is_signed = true);
 
 // Arithmetic of f32.
 
@@ -186,7 +212,8 @@ Value tanh(KernelBuilder& k, const Value& a);
 Value reciprocal_sqrt(KernelBuilder& k, const Value& a);
 /// `a` if `condition` is not 0, else `b`.
 Value choose(KernelBuilder& k, const Number& condition, const Value& a, const Value& b);
-/// The value of lane `lane ^ mask`, of all lanes of the warp. `mask` is from 0 to 31.
+/// Shuffles move one register of any type among all lanes of the warp. The value of lane `lane ^ mask`; `mask` is from
+/// 0 to 31.
 Value shuffle_xor(KernelBuilder& k, const Value& a, int mask);
 /// The value of lane `lane - delta` (up) or `lane + delta` (down), and the own value where there is no such lane.
 /// `delta` is from 0 to 31.
@@ -199,23 +226,25 @@ Value shuffle(KernelBuilder& k, const Value& a, const Number& lane);
 
 // Registers.
 
-/// The Number in a register.
+/// The Number in a register: its low 32 or 64 bits.
 Value to_b32(KernelBuilder& k, const Number& number);
+Value to_b64(KernelBuilder& k, const Number& number);
 /// One value of all registers of `values`, which have one type.
 Value join_registers(KernelBuilder& k, std::vector<Value> values);
 
-// Conversions. Two elements of 16 bits are packed in a b32, the first in the low half.
+// Conversions, rounded to nearest, of two the even one. Two elements of 16 bits are packed in a b32, two of e4m3 or
+// e5m2 in a b16, the first in the low half. One element of 8 bits is in the low byte of a b32. e4m3 and e5m2 need
+// sm_89.
 
 Value to_f32(KernelBuilder& k, const Number& number);
-/// One element of `type` (f32, f16, bf16, s32) as an f32: of a b16 register, of an f32, of a b32. An s32 is rounded to
-/// nearest.
+/// One element of `type` as an f32: of an f32, of an f64, of a b16 (f16, bf16), of a b32 (s32, s8, u8, e4m3, e5m2).
 Value to_f32(KernelBuilder& k, const Value& element, DType type);
-/// Two f32 as a pair of f16 or bf16, rounded to nearest.
+/// Two f32 as a pair of f16, bf16, e4m3 or e5m2; values too large for the latter two become the largest one.
 Value pack(KernelBuilder& k, DType type, const Value& low, const Value& high);
-/// The two f32 of a pair of f16 or bf16.
+/// The two f32 of a pair of f16, bf16, e4m3 or e5m2.
 std::vector<Value> unpack(KernelBuilder& k, DType type, const Value& pair);
-/// One f32 as an element of `type` in a register of its width: b16 for f16 and bf16, f32 for f32, b32 for s32. To s32
-/// it is rounded to the nearest integer, of two the even one, and saturates.
+/// One f32 as an element of `type`: an f32, an f64, a b16 (f16, bf16), a b32 (s32, s8, u8, e4m3, e5m2). Integers, e4m3
+/// and e5m2 saturate.
 Value from_f32(KernelBuilder& k, DType type, const Value& value);
 
 }  // namespace tilewright::program

@@ -310,7 +310,26 @@ SharedMemory KernelBuilder::shared(std::int64_t bytes, std::int64_t alignment) {
         fmt::format("the CTA needs {} bytes of shared memory, {} has {}", at + bytes, program_.target.name(), limit));
   }
   program_.shared_bytes = at + bytes;
+  if (bytes > 0) shared_regions_.push_back({at, at + bytes});
   return {program_.variables.shared + at, bytes};
+}
+
+void KernelBuilder::check_shared(const Number& address, std::int64_t bytes, std::int64_t alignment) const {
+  check_visible(address);
+  SharedAccess access{.offset = address - program_.variables.shared,
+                      .bytes = bytes,
+                      .alignment = alignment,
+                      .thread = program_.variables.thread,
+                      .threads = program_.threads,
+                      .conditions = {}};
+  if (address.is_static()) return;  // of an address that the caller has
+  for (const Open& open : open_) {
+    if (open.kind != Open::Kind::body && open.kind != Open::Kind::otherwise) continue;
+    access.conditions.push_back({open.branch.condition, open.kind == Open::Kind::otherwise});
+  }
+  std::optional<std::string> reason = out_of_shared_memory(shared_regions_, access);
+  if (!reason) reason = misaligned_in_shared_memory(access);
+  if (reason) throw InvalidArgument(*reason);
 }
 
 Value KernelBuilder::define(RegisterType type, int count) {
@@ -503,6 +522,12 @@ Number KernelBuilder::begin_loop(const Number& first, const Number& end, const N
   const Number count = last.upper() < 1 ? Number(1) : last;
   open.loop.counter = variable("i", count, first.is_static(0) && step.is_static() ? step.value() : 1,
                                std::min(first.lower(), count.upper() - 1));
+  begin_cells_of_loop();
+  return open.loop.counter;
+}
+
+void KernelBuilder::begin_cells_of_loop() {
+  Open& open = open_.back();
   for (NumberState& state : number_cells_) {
     state.number = variable("n", state.count);
     open.numbers_inside.push_back(state.number);
@@ -511,7 +536,21 @@ Number KernelBuilder::begin_loop(const Number& first, const Number& end, const N
     value = define(value.type, value.count);
     open.values_inside.push_back(value);
   }
-  return open.loop.counter;
+}
+
+void KernelBuilder::begin_while(const std::function<Number()>& condition) {
+  begin(Open::Kind::loop);
+  open_.back().loop.step = 1;
+  begin_cells_of_loop();
+  const std::size_t depth = open_.size();
+  const Number holds = condition();
+  if (open_.size() != depth || !open_.back().block.empty()) {
+    throw InvalidArgument(
+        "the condition of a loop appends no instructions: let the body set a cell to what they compute, and give the "
+        "loop a condition of that cell");
+  }
+  check_visible(holds);
+  open_.back().loop.condition = holds;
 }
 
 void KernelBuilder::end_loop() {
@@ -658,6 +697,12 @@ void KernelBuilder::reopen_otherwise() {
 void KernelBuilder::loop(const Number& first, const Number& end, const Number& step,
                          const std::function<void(const Number&)>& body) {
   body(begin_loop(first, end, step));
+  end_loop();
+}
+
+void KernelBuilder::loop_while(const std::function<Number()>& condition, const std::function<void()>& body) {
+  begin_while(condition);
+  body();
   end_loop();
 }
 

@@ -15,6 +15,7 @@
 
 #include "tilewright/base/dtype.hpp"
 #include "tilewright/program/program.hpp"
+#include "tilewright/program/shared_bounds.hpp"
 
 namespace tilewright::program {
 
@@ -147,6 +148,10 @@ class KernelBuilder {
   /// Reserves shared memory. `alignment` is a power of two of at most 1024 bytes. @throws InvalidArgument if the CTA
   /// would have more shared memory than the target allows
   SharedMemory shared(std::int64_t bytes, std::int64_t alignment = 16);
+  /// @throws InvalidArgument for an access of `bytes` bytes at a shared address, by the thread that records it, that is
+  /// certain to be outside of what shared() has reserved, to cross from the memory of one call to that of another, or
+  /// to be at no multiple of `alignment`
+  void check_shared(const Number& address, std::int64_t bytes, std::int64_t alignment = 1) const;
 
   // Structure.
 
@@ -155,10 +160,16 @@ class KernelBuilder {
   /// InvalidArgument for another `end` that may be, and for a `first` or `step` that may be negative
   void loop(const Number& first, const Number& end, const Number& step, const std::function<void(const Number&)>& body);
   void loop(const Number& end, const std::function<void(const Number&)>& body) { loop(0, end, 1, body); }
+  /// Appends a loop that runs while `condition` is not 0, which each iteration evaluates anew from the cells that it
+  /// gets. It appends no instructions: what these compute is kept in a cell that the body sets.
+  /// @throws InvalidArgument for a condition that does
+  void loop_while(const std::function<Number()>& condition, const std::function<void()>& body);
   /// Appends statements that run if `condition` is not 0. A static condition leaves out the arm that does not run.
   void branch(const Number& condition, const std::function<void()>& body, const std::function<void()>& otherwise = {});
   /// The same in pieces, for callers without closures. Each begin needs its end.
   Number begin_loop(const Number& first, const Number& end, const Number& step);
+  /// The same for loop_while(); end_loop() ends it.
+  void begin_while(const std::function<Number()>& condition);
   void end_loop();
   void begin_branch(const Number& condition);
   void begin_otherwise();
@@ -244,11 +255,13 @@ class KernelBuilder {
   void check_visible(const Value& value) const;
   void check_visible(const Number& number) const;
   void begin(Open::Kind kind);
+  void begin_cells_of_loop();
   void end_arm(Open& open);
   void check_cells_are_set(const Open& open) const;
   void hide_definitions_of(const Open& open);
 
   Program program_;
+  std::vector<SharedRegion> shared_regions_;  // in the order of their addresses
   std::vector<Open> open_;
   std::vector<NumberState> number_cells_;
   std::vector<Value> value_cells_;

@@ -126,8 +126,12 @@ class Lister {
       if (!value.changes()) continue;
       carried += fmt::format(", {} = {} then {}", text(value.inside), text(value.before), text(value.after));
     }
-    out_.line("for {} from {} below {} step {}{}:", to_string(loop.counter), to_string(loop.first), to_string(loop.end),
-              to_string(loop.step), carried);
+    if (loop.condition) {
+      out_.line("while {}{}:", to_string(*loop.condition), carried);
+    } else {
+      out_.line("for {} from {} below {} step {}{}:", to_string(loop.counter), to_string(loop.first),
+                to_string(loop.end), to_string(loop.step), carried);
+    }
     out_.indent();
     write(loop.body);
     out_.dedent();

@@ -82,9 +82,11 @@ struct Chosen {
   T body, otherwise, outside;
 };
 
-/// for (counter = first; counter < end; counter += step). All are unsigned.
+/// for (counter = first; counter < end; counter += step), all unsigned. With `condition`, which has the names `inside`
+/// of numbers: while (condition), without a counter.
 struct Loop {
   Number counter, first, end, step;
+  std::optional<Number> condition = std::nullopt;
   std::vector<Carried<Number>> numbers;
   std::vector<Carried<Value>> values;
   Block body;

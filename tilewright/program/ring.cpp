@@ -34,6 +34,11 @@ Ring::Ring(KernelBuilder& k, const RingUse& use) : kernel_(&k), use_(use) {
   barriers_ = k.shared(2 * use.stages * kBarrierBytes, kBarrierBytes);
 }
 
+const Number& Ring::checked(const Number& index) const {
+  if (index.upper() >= 0 && index.lower() < use_.stages) return index;
+  throw InvalidArgument(fmt::format("the stages of the ring are 0 to {}, got {}", use_.stages - 1, to_string(index)));
+}
+
 void Ring::initialise() const {
   KernelBuilder& k = *kernel_;
   for (int stage = 0; stage < use_.stages; ++stage) {

@@ -31,12 +31,14 @@ class Ring {
   /// threads of the cluster wait for it before they use the ring.
   void initialise() const;
 
-  /// The shared address of a stage, and of its mbarriers.
-  Number stage(const Number& index) const { return stages_.address + index * use_.stage_bytes; }
-  Number full(const Number& index) const { return barriers_.address + index * 8; }
-  Number empty(const Number& index) const { return barriers_.address + use_.stages * 8 + index * 8; }
+  /// The shared address of a stage, and of its mbarriers. @throws InvalidArgument for an index that is no stage
+  Number stage(const Number& index) const { return stages_.address + checked(index) * use_.stage_bytes; }
+  Number full(const Number& index) const { return barriers_.address + checked(index) * 8; }
+  Number empty(const Number& index) const { return barriers_.address + use_.stages * 8 + checked(index) * 8; }
 
  private:
+  const Number& checked(const Number& index) const;
+
   KernelBuilder* kernel_;
   RingUse use_;
   SharedMemory stages_, barriers_;

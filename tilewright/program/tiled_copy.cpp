@@ -56,6 +56,33 @@ Number along(const Layout& layout, const Number& index, int mode) {
   return sum;
 }
 
+/// Elements of `element_bits` bits in bytes; those of less than a byte are an even number.
+Number in_bytes(const Number& elements, std::int64_t element_bits) {
+  return element_bits >= 8 ? elements * (element_bits / 8) : elements * element_bits / 8;
+}
+
+/// @throws InvalidArgument unless 16 bytes of the tensor along its contiguous mode are 16 bytes of the tile
+void check_lines(const Tensor& tensor, const SharedTile& tile, int mode) {
+  if (mode >= tile.layout.rank() || tile.layout.rank() > static_cast<int>(tensor.extents.size())) {
+    throw InvalidArgument(
+        fmt::format("the tile {} of '{}' has {} modes; it needs the contiguous mode {}, and at most {}",
+                    to_string(tile.layout), tensor.name, tile.layout.rank(), mode, tensor.extents.size()));
+  }
+  const std::int64_t elements = kVectorBytes * 8 / bits(tile.element);
+  const std::int64_t extent = size(tile.layout.mode(mode).layout);
+  bool is_contiguous = extent % elements == 0;
+  for (std::int64_t i = 1; is_contiguous && i < elements; ++i) {
+    std::vector<IntTuple> at(static_cast<std::size_t>(tile.layout.rank()), IntTuple(0));
+    at[static_cast<std::size_t>(mode)] = i;
+    is_contiguous = tile.layout.at(IntTuple::tuple(std::move(at))).is_static(i);
+  }
+  if (is_contiguous) return;
+  throw InvalidArgument(fmt::format(
+      "cp.async copies 16 bytes, {} elements that are contiguous along mode {} of '{}': the tile {} does not "
+      "have them together in shared memory",
+      elements, mode, tensor.name, to_string(tile.layout)));
+}
+
 }  // namespace
 
 std::int64_t SharedTile::alignment() const {
@@ -78,7 +105,9 @@ TiledCopyBuilder::TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor
     throw InvalidArgument(fmt::format("the tensor '{}' has {} extents and {} strides", tensor.name,
                                       tensor.extents.size(), tensor.strides.size()));
   }
-  if (bits(tensor.element) != bits(tile.element)) {
+  const auto is_number_of = [](DType type) { return is_float(type) && type != DType::f32 && type != DType::tf32; };
+  const bool differ = tensor.element != tile.element && is_number_of(tensor.element) && is_number_of(tile.element);
+  if (differ || bits(tensor.element) != bits(tile.element)) {
     throw InvalidArgument(fmt::format("the tensor '{}' has elements of {}, its tile in shared memory of {}",
                                       tensor.name, name(tensor.element), name(tile.element)));
   }
@@ -96,7 +125,7 @@ TiledCopyBuilder::TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor
       const auto mode = static_cast<std::size_t>(bases.front()[0]);
       modes_.push_back(static_cast<int>(mode));
       map_extents.push_back(tensor.extents[mode]);
-      map_strides.push_back(tensor.strides[mode] * (bits(tensor.element) / 8));
+      map_strides.push_back(in_bytes(tensor.strides[mode], bits(tensor.element)));
     }
     map_ = k.tensor_map(tensor.name, copy.map, std::move(map_extents), std::move(map_strides), tensor.element);
     k.declare_tensor(tensor.name, tensor.extents, tensor.strides);
@@ -104,9 +133,8 @@ TiledCopyBuilder::TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor
     return;
   }
   if (multicast != 1) throw InvalidArgument(fmt::format("cp.async has no multicast, got {} CTAs", multicast));
-  const std::int64_t vectors = tile.bytes() / kVectorBytes;
-  if (vectors % threads != 0)
-    throw InvalidArgument(fmt::format("{} threads do not divide the {} vectors of a tile", threads, vectors));
+  if (threads < 1) throw InvalidArgument(fmt::format("at least one thread copies the tile, got {}", threads));
+  check_lines(tensor, tile, contiguous_);
   base_ = k.address(tensor.name, kVectorBytes, tensor.element);
   k.declare_tensor(tensor.name, tensor.extents, tensor.strides);
   for (std::size_t mode = 0; mode < tensor.strides.size(); ++mode) {
@@ -131,6 +159,7 @@ void TiledCopyBuilder::store(const std::vector<Number>& coordinates, const Numbe
   if (atom_ != CopyAtom::tma) throw InvalidArgument(fmt::format("cp.async does not store, got '{}'", tensor_.name));
   check_rank(coordinates);
   SharedTile::check_alignment(from, std::max(tile_.alignment(), kTmaAlignment));
+  kernel_->check_shared(from, tile_.bytes());
   for (std::int64_t box = 0; box < box_count(*tma_); ++box)
     tma_store(*kernel_, map_, box_at(coordinates, box, 0),
               from + tma_->box_offset.at(IntTuple(box)) * bits(tile_.element) / 8);
@@ -151,6 +180,7 @@ void TiledCopyBuilder::copy(const std::vector<Number>& coordinates, const Number
   check_rank(coordinates);
   SharedTile::check_alignment(to,
                               atom_ == CopyAtom::tma ? std::max(tile_.alignment(), kTmaAlignment) : tile_.alignment());
+  kernel_->check_shared(to, tile_.bytes());
   if (atom_ == CopyAtom::tma) {
     if (call.barrier.is_static(0))
       throw InvalidArgument(fmt::format("the copy of '{}' by TMA needs a barrier that counts its bytes", tensor_.name));
@@ -184,11 +214,11 @@ void TiledCopyBuilder::copy_by_cp_async(const std::vector<Number>& coordinates, 
         tensor_.name, contiguous_, to_string(line_begin), line_begin.lower(), line_begin.upper()));
   }
   KernelBuilder& k = *kernel_;
-  const std::int64_t element_bytes = bits(tile_.element) / 8;
-  const std::int64_t elements = kVectorBytes / element_bytes;
+  const std::int64_t element_bits = bits(tile_.element);
+  const std::int64_t elements = kVectorBytes * 8 / element_bits;
   const std::int64_t vectors = tile_.bytes() / kVectorBytes;
   const std::int64_t along_line = size(tile_.layout.mode(contiguous_).layout) / elements;
-  for (std::int64_t pass = 0; pass < vectors / threads_; ++pass) {
+  for (std::int64_t pass = 0; pass * threads_ < vectors; ++pass) {
     // Consecutive threads take consecutive vectors of a line.
     const Number vector = call.thread + pass * threads_;
     std::vector<Number> in_tile;
@@ -215,9 +245,12 @@ void TiledCopyBuilder::copy_by_cp_async(const std::vector<Number>& coordinates, 
     const Number& extent = tensor_.extents[static_cast<std::size_t>(contiguous_)];
     const Number whole = less_equal(first + elements, extent);
     const Number left = select(whole, elements, select(holds, extent % elements, 0));
-    cp_async(
-        k, to + tile_.layout.at(IntTuple::tuple(std::vector<IntTuple>(in_tile.begin(), in_tile.end()))) * element_bytes,
-        base_, select(holds, offset, 0) * element_bytes, kVectorBytes, select(holds, left, 0) * element_bytes);
+    const Number in_shared = tile_.layout.at(IntTuple::tuple(std::vector<IntTuple>(in_tile.begin(), in_tile.end())));
+    // In the last pass, threads that have no vector of the tile do nothing.
+    k.branch(less(vector, vectors), [&] {
+      cp_async(k, to + in_bytes(in_shared, element_bits), base_, in_bytes(select(holds, offset, 0), element_bits),
+               kVectorBytes, in_bytes(select(holds, left, 0), element_bits));
+    });
   }
 }
 

@@ -42,8 +42,8 @@ class TiledCopyBuilder {
   /// Declares the parameter that the copy needs: a tensor map or an address. `threads`: those that take part, for
   /// cp_async. Elements outside the tensor are zeros in the tile.
   /// @throws InvalidArgument, with the number, for what make_tma_copy() refuses, for elements of the tensor and the
-  /// tile that differ in size, for a multicast by cp_async, for tiles that the threads do not divide, and for swizzles
-  /// that split 16 bytes
+  /// tile that differ in size, or are of two floating-point types other than f32 and tf32, for a multicast by cp_async,
+  /// and for tiles in which 16 bytes of the tensor are not contiguous
   TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor& tensor, const SharedTile& tile, int threads = 1,
                    int multicast = 1);
 

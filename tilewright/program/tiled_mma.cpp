@@ -22,13 +22,9 @@ void check_divides(std::int64_t part, std::int64_t whole, std::string_view what)
     throw InvalidArgument(fmt::format("{} of {} do not divide the tile's {}", what, part, whole));
 }
 
-/// @throws InvalidArgument unless ldmatrix, which loads rows of 16 bytes, loads the fragments of the operand
-void check_loads_by_ldmatrix(const MmaOperand& operand, std::string_view what) {
+/// @throws InvalidArgument unless rows of 16 bytes of the tile are contiguous along the mode that its major names
+void check_contiguous(const MmaOperand& operand, std::string_view what) {
   const std::int64_t element_bits = bits(operand.tile.element);
-  if (operand.major == arch::Major::mn && element_bits != 16) {
-    throw InvalidArgument(fmt::format("ldmatrix transposes elements of 16 bits, the MN-major {} has {}", what,
-                                      name(operand.tile.element)));
-  }
   for (std::int64_t i = 1; i < kMatrixRowBytes * 8 / element_bits; ++i) {
     const bool is_k_major = operand.major == arch::Major::k;
     const Number offset = operand.tile.layout.at(is_k_major ? 0 : i, is_k_major ? i : 0);
@@ -37,6 +33,20 @@ void check_loads_by_ldmatrix(const MmaOperand& operand, std::string_view what) {
                                         to_string(operand.tile.layout), is_k_major ? "k" : "m or n"));
     }
   }
+}
+
+/// Whether ldmatrix, which transposes elements of 16 bits only, loads fragments of the operand.
+bool is_of_ldmatrix(const MmaOperand& operand) {
+  return operand.major == arch::Major::k || bits(operand.tile.element) == 16;
+}
+
+/// @throws InvalidArgument unless ldmatrix loads the fragments of the operand
+void check_loads_by_ldmatrix(const MmaOperand& operand, std::string_view what) {
+  if (!is_of_ldmatrix(operand)) {
+    throw InvalidArgument(fmt::format("ldmatrix transposes elements of 16 bits, the MN-major {} has {}", what,
+                                      name(operand.tile.element)));
+  }
+  check_contiguous(operand, what);
 }
 
 void check_element(DType multiplied, const SharedTile& tile, std::string_view atom, std::string_view what) {
@@ -63,10 +73,17 @@ int register_count(const std::vector<Value>& values) {
   return count;
 }
 
+/// The registers of accumulators: two of f16 are in a b32.
 RegisterType accumulator_type(DType type) {
   if (type == DType::f32) return RegisterType::f32;
-  if (type == DType::s32) return RegisterType::b32;
-  throw InvalidArgument(fmt::format("accumulators are f32 or s32, got {}", name(type)));
+  if (type == DType::f64) return RegisterType::f64;
+  if (type == DType::s32 || type == DType::f16) return RegisterType::b32;
+  throw InvalidArgument(fmt::format("accumulators are f32, f64, f16 or s32, got {}", name(type)));
+}
+
+/// Operand `index` in the text of an instruction, in braces if it has one register.
+std::string listed(std::size_t index, const std::vector<Value>& registers) {
+  return register_count(registers) == 1 ? fmt::format("{{${}}}", index) : fmt::format("${}", index);
 }
 
 /// @throws InvalidArgument unless the instruction reads operands of this major from shared memory
@@ -101,6 +118,9 @@ Number descriptor_low(const arch::WgmmaOperand& operand, const Number& address, 
 }  // namespace
 
 TiledMmaBuilder::TiledMmaBuilder(KernelBuilder& k, TiledMma mma) : kernel_(&k), mma_(std::move(mma)) {
+  if (std::visit([](const auto& choice) { return choice.atom == nullptr; }, mma_.atom))
+    throw InvalidArgument(
+        "the product has no atom: there is no instruction of the shape and types that were looked for");
   m_ = extent(mma_.a.tile, 0);
   n_ = extent(mma_.b.tile, 0);
   k_ = extent(mma_.b.tile, 1);
@@ -130,29 +150,42 @@ TiledMmaBuilder::TiledMmaBuilder(KernelBuilder& k, TiledMma mma) : kernel_(&k), 
     }
   } else {
     atom_ = *std::get<MmaChoice>(mma_.atom).atom;
-    if (atom_.m != 16 || atom_.n != 8 || atom_.k * bits(atom_.a) != 8 * 2 * kMatrixRowBytes) {
+    if (!k.target().has_features_of(atom_.min_target)) {
       throw InvalidArgument(
-          fmt::format("ldmatrix loads the fragments of instructions of 16x8 with 32 bytes of k, {} "
-                      "is {}x{} with {} bytes",
-                      atom_.name, atom_.m, atom_.n, atom_.k * bits(atom_.a) / 8));
+          fmt::format("{} needs {}, the target is {}", atom_.name, atom_.min_target.name(), k.target().name()));
     }
     check_element(atom_.a, mma_.a.tile, atom_.name, "A");
     check_element(atom_.b, mma_.b.tile, atom_.name, "B");
-    check_loads_by_ldmatrix(mma_.a, "A");
-    check_loads_by_ldmatrix(mma_.b, "B");
+    check_contiguous(mma_.a, "A");
+    check_contiguous(mma_.b, "B");
     if (mma_.convert_a)
       throw InvalidArgument(fmt::format("A is converted for wgmma with A in registers, {} is not", atom_.name));
     check_divides(static_cast<std::int64_t>(atom_.m) * mma_.warps_m, m_, "the rows of all warps' instructions");
-    check_divides(std::int64_t{16} * mma_.warps_n, n_, "the columns of all warps' pairs of instructions");
+    check_divides(static_cast<std::int64_t>(atom_.n) * mma_.warps_n, n_, "the columns of all warps' instructions");
     count_m_ = m_ / atom_.m / mma_.warps_m;
     count_n_ = n_ / atom_.n / mma_.warps_n;
+    // ldmatrix loads 16 rows of 32 bytes: A of one instruction, or B of two.
+    const bool has_fragments_of_ldmatrix =
+        atom_.register_bits == 32 && atom_.k * bits(atom_.a) == 8 * 2 * kMatrixRowBytes;
+    ldmatrix_a_ = has_fragments_of_ldmatrix && atom_.m == 16 && is_of_ldmatrix(mma_.a);
+    ldmatrix_b_ = has_fragments_of_ldmatrix && atom_.n == 8 && count_n_ % 2 == 0 && is_of_ldmatrix(mma_.b);
+    if (!ldmatrix_a_) check_loads_by_elements(mma_.a, "A");
+    if (!ldmatrix_b_) check_loads_by_elements(mma_.b, "B");
   }
   check_divides(atom_.k, k_, "instructions along k");
-  (void)accumulator_type(atom_.c);  // throws for f16
+  (void)accumulator_type(atom_.c);  // throws for other types
   if (threads() > k.threads()) {
     throw InvalidArgument(
         fmt::format("{} x {} warps multiply, the kernel has {} threads", mma_.warps_m, mma_.warps_n, k.threads()));
   }
+}
+
+void TiledMmaBuilder::check_loads_by_elements(const MmaOperand& operand, std::string_view what) const {
+  const int element_bits = bits(operand.tile.element);
+  if (operand.major == arch::Major::k || element_bits >= 8) return;
+  throw InvalidArgument(
+      fmt::format("fragments of elements of {} bits must be contiguous along k, the {} of {} is MN-major", element_bits,
+                  what, atom_.name));
 }
 
 void TiledMmaBuilder::check_warp(const Number& warp) const {
@@ -175,7 +208,7 @@ void TiledMmaBuilder::check_accumulators(const Accumulators& accumulators) const
 
 Value TiledMmaBuilder::zero_registers() const {
   std::string zeros;
-  for (int i = 0; i < atom_.c_registers; ++i) zeros += fmt::format("mov.b32 $0.{}, 0;", i);
+  for (int i = 0; i < atom_.c_registers; ++i) zeros += fmt::format("mov.b{} $0.{}, 0;", atom_.register_bits, i);
   return kernel_->instruction(zeros, {output(accumulator_type(atom_.c), atom_.c_registers)}, Effect::pure).front();
 }
 
@@ -204,6 +237,8 @@ void TiledMmaBuilder::fma(const Accumulators& accumulators, const Number& a, con
   check_accumulators(accumulators);
   SharedTile::check_alignment(a, mma_.a.tile.alignment());
   SharedTile::check_alignment(b, mma_.b.tile.alignment());
+  kernel_->check_shared(a, mma_.a.tile.bytes());
+  kernel_->check_shared(b, mma_.b.tile.bytes());
   if (uses_wgmma()) {
     fma_by_wgmma(accumulators, a, b, warp);
   } else {
@@ -317,23 +352,69 @@ void TiledMmaBuilder::fma_by_mma(const Accumulators& accumulators, const Number&
   synchronize_warp(k);
   for (std::int64_t step = 0; step < k_ / atom_.k; ++step) {
     std::vector<std::vector<Value>> a_fragments, b_fragments;
-    for (std::int64_t m = 0; m < count_m_; ++m) a_fragments.push_back({load_a(a, first_m + m * atom_.m, step)});
-    for (std::int64_t n = 0; n < count_n_; n += 2) {  // ldmatrix.x4 loads the fragments of two instructions
-      const std::vector<Value> pair = load_b(b, first_n + n * atom_.n, step);
+    for (std::int64_t m = 0; m < count_m_; ++m) {
+      const Number row = first_m + m * atom_.m;
+      if (ldmatrix_a_) {
+        a_fragments.push_back({load_a(a, row, step)});
+      } else {
+        a_fragments.push_back(load_elements(mma_.a, atom_.a_tv, atom_.m, a, row, step));
+      }
+    }
+    for (std::int64_t n = 0; n < count_n_; n += ldmatrix_b_ ? 2 : 1) {
+      const Number column = first_n + n * atom_.n;
+      if (!ldmatrix_b_) {
+        b_fragments.push_back(load_elements(mma_.b, atom_.b_tv, atom_.n, b, column, step));
+        continue;
+      }
+      const std::vector<Value> pair = load_b(b, column, step);
       b_fragments.push_back({pair[0], pair[1]});
       b_fragments.push_back({pair[2], pair[3]});
     }
     for (std::int64_t m = 0; m < count_m_; ++m) {
       for (std::int64_t n = 0; n < count_n_; ++n) {
         const ValueCell& cell = accumulators.cells[static_cast<std::size_t>(m * count_n_ + n)];
-        cell.set(k.instruction(fmt::format("{} $0, $1, $2, $0;", atom_.ptx),
-                               {update(cell.get()), input(a_fragments[static_cast<std::size_t>(m)]),
-                                input(b_fragments[static_cast<std::size_t>(n)])},
-                               Effect::state)
+        const std::vector<Value>& of_a = a_fragments[static_cast<std::size_t>(m)];
+        const std::vector<Value>& of_b = b_fragments[static_cast<std::size_t>(n)];
+        cell.set(k.instruction(fmt::format("{} $0, {}, {}, $0;", atom_.ptx, listed(1, of_a), listed(2, of_b)),
+                               {update(cell.get()), input(of_a), input(of_b)}, Effect::state)
                      .front());
       }
     }
   }
+}
+
+std::vector<Value> TiledMmaBuilder::load_elements(const MmaOperand& operand, const layout::Layout& thread_values,
+                                                  int rows, const Number& address, const Number& row,
+                                                  std::int64_t step) const {
+  KernelBuilder& k = *kernel_;
+  const int element_bits = bits(operand.tile.element), per_register = atom_.register_bits / element_bits;
+  const RegisterType type = atom_.register_bits == 64 ? RegisterType::f64 : RegisterType::b32;
+  const auto registers = static_cast<int>(layout::size(thread_values.mode(1))) / per_register;
+  const auto address_of = [&](int value) {
+    const Number at = thread_values.at(lane(), value);  // column-major in the tile of the instruction
+    return address + operand.tile.layout.at(row + at % rows, at / rows + step * atom_.k) * element_bits / 8;
+  };
+  std::vector<Value> fragment;
+  for (int i = 0; i < registers; ++i) {
+    const int first = i * per_register;
+    if (per_register == 1 || operand.major == arch::Major::k) {  // the elements of a register are adjacent along k
+      fragment.push_back(load_shared(k, address_of(first), type));
+    } else if (element_bits == 16) {
+      const Value low = load_shared(k, address_of(first), RegisterType::b16);
+      const Value high = load_shared(k, address_of(first + 1), RegisterType::b16);
+      fragment.push_back(
+          k.instruction("mov.b32 $0, {$1, $2};", {output(RegisterType::b32), input(low), input(high)}, Effect::pure)
+              .front());
+    } else {
+      Value word = load_shared_byte(k, address_of(first));
+      for (int byte = 1; byte < per_register; ++byte) {
+        const Value next = load_shared_byte(k, address_of(first + byte));
+        word = bitwise_or(k, word, shift_left(k, next, to_b32(k, 8 * byte)));
+      }
+      fragment.push_back(word);
+    }
+  }
+  return fragment;
 }
 
 Value TiledMmaBuilder::load_a(const Number& address, const Number& row, std::int64_t k) const {
@@ -366,8 +447,8 @@ AccumulatorPlace TiledMmaBuilder::place(const Number& accumulator, const Number&
   const Number first_m =
       uses_wgmma() ? warp / kWarpsOfGroup * (count_m_ * atom_.m) : warp % mma_.warps_m * (count_m_ * atom_.m);
   const Number first_n = uses_wgmma() ? Number(0) : warp / mma_.warps_m * (count_n_ * atom_.n);
-  const Number instruction = accumulator / atom_.c_registers;
-  const Number at = atom_.c_tv.at(thread, accumulator % atom_.c_registers);  // column-major in the instruction's tile
+  const Number instruction = accumulator / values();
+  const Number at = atom_.c_tv.at(thread, accumulator % values());  // column-major in the instruction's tile
   return {.row = first_m + instruction / count_n_ * atom_.m + at % atom_.m,
           .column = first_n + instruction % count_n_ * atom_.n + at / atom_.m};
 }
@@ -376,11 +457,19 @@ void TiledMmaBuilder::for_each_pair(const Accumulators& accumulators, const Numb
                                     const std::function<void(const AccumulatorPair&)>& visit) const {
   check_accumulators(accumulators);
   write_unstarted(accumulators);
+  const bool is_f16 = atom_.c == DType::f16;
   for (std::size_t cell = 0; cell < accumulators.cells.size(); ++cell) {
     const Value value = accumulators.cells[cell].get();
-    for (int i = 0; i < atom_.c_registers; i += 2) {
-      const AccumulatorPlace at = place(static_cast<std::int64_t>(cell) * atom_.c_registers + i, warp);
-      visit({.low = value[i], .high = value[i + 1], .row = at.row, .column = at.column});
+    for (int i = 0; i < values(); i += 2) {
+      const AccumulatorPlace at = place(static_cast<std::int64_t>(cell) * values() + i, warp);
+      AccumulatorPair pair{.low = {}, .high = {}, .row = at.row, .column = at.column};
+      if (is_f16) {
+        const std::vector<Value> both = unpack(*kernel_, DType::f16, value[i / 2]);
+        pair.low = both[0], pair.high = both[1];
+      } else {
+        pair.low = value[i], pair.high = value[i + 1];
+      }
+      visit(pair);
     }
   }
 }
@@ -389,7 +478,13 @@ void TiledMmaBuilder::transform(const Accumulators& accumulators, const Number& 
                                 const std::function<std::array<Value, 2>(const AccumulatorPair&)>& change) const {
   std::vector<Value> changed;
   for_each_pair(accumulators, warp, [&](const AccumulatorPair& pair) {
-    for (const Value& value : change(pair)) changed.push_back(value);
+    const auto& [low, high] = change(pair);
+    if (atom_.c == DType::f16) {
+      changed.push_back(pack(*kernel_, DType::f16, low, high));
+    } else {
+      changed.push_back(low);
+      changed.push_back(high);
+    }
   });
   auto next = changed.begin();
   for (const ValueCell& cell : accumulators.cells) {

@@ -22,7 +22,9 @@ struct WgmmaChoice {
   const arch::WgmmaAtom* atom = nullptr;
   int n = 0;
 };
-/// mma.sync: a warp multiplies fragments that ldmatrix loads.
+/// mma.sync: a warp multiplies fragments that ldmatrix loads, or loads of single registers and elements where ldmatrix
+/// does not have the fragment's layout: instructions with other than 32 bytes of k, MN-major elements other than of 16
+/// bits, and B of an odd number of instructions.
 struct MmaChoice {
   const arch::MmaAtom* atom = nullptr;
 };
@@ -56,7 +58,7 @@ struct AccumulatorPlace {
   Number row, column;
 };
 
-/// Two accumulators of a thread in adjacent columns, and their place in the tile.
+/// Two accumulators of a thread in adjacent columns, and their place in the tile. Those of f16 are f32 here.
 struct AccumulatorPair {
   Value low, high;
   Number row, column;
@@ -65,7 +67,7 @@ struct AccumulatorPair {
 class TiledMmaBuilder {
  public:
   /// @throws InvalidArgument, with the number, for tiles that instructions and warps do not divide, for tiles of other
-  /// elements than the atom multiplies, for majors that it does not read, for accumulators other than f32 and s32, for
+  /// elements than the atom multiplies, for majors that it does not read, for atoms that the target does not have, for
   /// more warps than the kernel has, and for what wgmma_tile() refuses
   TiledMmaBuilder(KernelBuilder& k, TiledMma mma);
 
@@ -100,7 +102,7 @@ class TiledMmaBuilder {
                      const Number& b, std::int64_t first_step) const;
 
   /// Accumulators of a thread, and the place of one of them, whose number may be one that only the kernel knows.
-  std::int64_t accumulator_count() const { return count_m_ * count_n_ * atom_.c_registers; }
+  std::int64_t accumulator_count() const { return count_m_ * count_n_ * values(); }
   AccumulatorPlace place(const Number& accumulator, const Number& warp) const;
 
   /// Calls `visit` for each pair of accumulators of a thread. @pre wgmma has been waited for
@@ -111,6 +113,10 @@ class TiledMmaBuilder {
                  const std::function<std::array<Value, 2>(const AccumulatorPair&)>& change) const;
 
  private:
+  /// Accumulators of a thread that one instruction writes.
+  int values() const { return atom_.c_registers * atom_.register_bits / bits(atom_.c); }
+  /// @throws InvalidArgument unless load_elements() loads fragments of the operand
+  void check_loads_by_elements(const MmaOperand& operand, std::string_view what) const;
   void check_warp(const Number& warp) const;
   void check_accumulators(const Accumulators& accumulators) const;
   /// Appends zeros for accumulators that no wgmma has written, if that may be so.
@@ -124,14 +130,19 @@ class TiledMmaBuilder {
   void fma_by_mma(const Accumulators& accumulators, const Number& a, const Number& b, const Number& warp) const;
   Value load_a(const Number& address, const Number& row, std::int64_t k) const;
   std::vector<Value> load_b(const Number& address, const Number& column, std::int64_t k) const;
+  /// The fragment of the instruction whose first row of the operand is `row`, by loads of registers or elements.
+  /// `thread_values` is its layout in a column-major tile of `rows` rows.
+  std::vector<Value> load_elements(const MmaOperand& operand, const layout::Layout& thread_values, int rows,
+                                   const Number& address, const Number& row, std::int64_t step) const;
   Number lane() const { return kernel_->thread() % 32; }
 
   KernelBuilder* kernel_;
   TiledMma mma_;
   arch::MmaAtom atom_;  // of one instruction
   std::optional<arch::WgmmaOperand> wgmma_a_, wgmma_b_;
-  std::int64_t m_ = 0, n_ = 0, k_ = 0;      // of the tile
-  std::int64_t count_m_ = 0, count_n_ = 0;  // instructions of a warp or warpgroup
+  bool ldmatrix_a_ = false, ldmatrix_b_ = false;  // of mma.sync
+  std::int64_t m_ = 0, n_ = 0, k_ = 0;            // of the tile
+  std::int64_t count_m_ = 0, count_n_ = 0;        // instructions of a warp or warpgroup
 };
 
 }  // namespace tilewright::program

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import operator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import tilewright._tilewright as _native
@@ -21,6 +22,10 @@ class Program(BuiltProgram):
 
     language: str = "cuda"
     """The lowering that run() compiles: "cuda" or "mlir"."""
+
+    checks_global_memory: bool = True
+    """Whether run() on the emulator finds races in global memory, and reads of what nothing has written there. Such a
+    launch uses one CPU core. On a GPU it has no effect."""
 
     def run(self, /, **arguments: Any) -> None:
         """Compiles the program, at most once, and runs it. Each keyword is the name of a parameter.
@@ -63,7 +68,8 @@ class Program(BuiltProgram):
         key = f"{target} {self.language}"
         if key not in kernels:
             kernels[key] = _RunKernel(self, operation, made_for, target)
-        kernels[key].run(args)
+        with _native.emulator.CheckedGlobalMemory() if self.checks_global_memory else nullcontext():
+            kernels[key].run(args)
 
 
 def gemm(symbol: str, args: _native.GemmArguments, design: _native.BLASDesignMetadata) -> Program:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from tilewright._tilewright.program import KernelBuilder, Number, Value, elect
@@ -26,6 +26,20 @@ class Kernel(KernelBuilder):
             raise TypeError(f"loop(): bounds must be end; first, end; or first, end, step; got {len(bounds)} numbers")
         first, end = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
         return _Loop(self, first, end, bounds[2] if len(bounds) == 3 else 1)
+
+    @contextmanager
+    def While(self, condition: Callable[[], int | Number]) -> Iterator[None]:
+        """`with k.While(lambda: cell.get() < n):` records a loop that runs while the condition, of cells, is not 0.
+
+        The condition appends no instructions: what these compute is kept in a cell that the body sets.
+        """
+        if not callable(condition):
+            raise TypeError(
+                "While(): the condition changes with the cells, so that it is a function: lambda: cell.get() < n"
+            )
+        self.begin_while(condition)
+        yield
+        self.end_loop()
 
     @contextmanager
     def If(self, condition: int | Number) -> Iterator[None]:

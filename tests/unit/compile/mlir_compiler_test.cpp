@@ -271,6 +271,7 @@ TEST(Mlir, SourcesHaveNoHeaders) {
 
 TEST(Mlir, PtxVersionSuitsTheTarget) {
   EXPECT_EQ(ptx_version(kSm80), 80);
+  EXPECT_EQ(ptx_version(*parse_target("sm_89")), 84);
   EXPECT_EQ(ptx_version(kSm90a), 86);
   EXPECT_EQ(ptx_version(*parse_target("sm_110a")), 90);
 }

@@ -30,8 +30,9 @@ Tensor matrix(const std::string& name, DType element, const Number& rows, const 
 }
 
 /// The message of the InvalidArgument that `author` causes.
-std::string refusal_of(const std::function<void(KernelBuilder&)>& author, int threads = 128) {
-  KernelBuilder k("refused", kSm90a, threads);
+std::string refusal_of(const std::function<void(KernelBuilder&)>& author, int threads = 128,
+                       const Target& target = kSm90a) {
+  KernelBuilder k("refused", target, threads);
   try {
     author(k);
   } catch (const InvalidArgument& error) {
@@ -58,7 +59,20 @@ TEST(TiledMmaBuilder, RefusesTilesThatItsInstructionsCannotRead) {
             "contiguous along k");
   const SharedTile s8 = tile(DType::s8, 64, 64);
   EXPECT_EQ(refusal_of_mma(s8, s8, arch::find_mma_atom(16, 8, 32, DType::s8, DType::s8, DType::s32), arch::Major::mn),
-            "ldmatrix transposes elements of 16 bits, the MN-major A has s8");
+            "the tile of A is Sw<2,4,3> o 0 o ((8,8),(64,1)):((64,512),(1,4096)) in shared memory, which is not "
+            "contiguous along m or n");
+  EXPECT_EQ(refusal_of(
+                [](KernelBuilder& k) {
+                  const SharedTile bytes = tile(DType::e4m3, 64, 64);
+                  TiledMmaBuilder(
+                      k, {.atom = MmaChoice{arch::find_mma_atom(16, 8, 32, DType::e4m3, DType::e4m3, DType::f32)},
+                          .a = {arch::Major::k, bytes},
+                          .b = {arch::Major::k, bytes}});
+                },
+                128, kSm80),
+            "mma_m16n8k32_f32_e4m3_e4m3 needs sm_89, the target is sm_80");
+  EXPECT_EQ(refusal_of_mma(f16, f16, arch::find_mma_atom(16, 8, 15, DType::f16, DType::f16, DType::f32)),
+            "the product has no atom: there is no instruction of the shape and types that were looked for");
   const auto* wgmma = arch::find_wgmma_atom(DType::f16, DType::f16, DType::f32, arch::OperandSource::shared_memory);
   EXPECT_EQ(refusal_of([&](KernelBuilder& k) {
               TiledMmaBuilder(k, {.atom = WgmmaChoice{wgmma, 64},
@@ -103,6 +117,18 @@ TEST(TiledCopyBuilder, RefusesWhatItsInstructionsCannotCopy) {
                                128);
             }),
             "the tensor 'x' has elements of f32, its tile in shared memory of f16");
+  for (const CopyAtom atom : {CopyAtom::tma, CopyAtom::cp_async}) {
+    EXPECT_EQ(refusal_of([&](KernelBuilder& k) {
+                TiledCopyBuilder(k, atom, matrix("x", DType::bf16, 64, 64, 64), tile(DType::f16, 64, 64), 128);
+              }),
+              "the tensor 'x' has elements of bf16, its tile in shared memory of f16");
+  }
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              TiledCopyBuilder(k, CopyAtom::cp_async, matrix("x", DType::f16, 64, 64, 64),
+                               tile(DType::f16, 64, 64, arch::Major::mn), 128);
+            }),
+            "cp.async copies 16 bytes, 8 elements that are contiguous along mode 1 of 'x': the tile Sw<3,3,3> o 0 o "
+            "((64,1),(8,8)):((1,4096),(64,512)) does not have them together in shared memory");
 }
 
 TEST(TiledCopyBuilder, CopiesZerosFromBeforeTheTensor) {

@@ -173,6 +173,7 @@ class Printer {
     std::vector<std::vector<std::string>> names(instruction.operands.size());  // "%3" of each register
     std::string outputs, inputs;
     int next = 0;
+    const std::string_view early = is_sequence(instruction.text) ? "&" : "";
     const auto add = [&](std::size_t operand, std::string& list, std::string_view how, RegisterType type,
                          const std::string& text) {
       list += fmt::format("{}\"{}{}\"({})", list.empty() ? "" : ", ", how, constraint(type), text);
@@ -182,10 +183,12 @@ class Printer {
       const Operand& operand = instruction.operands[i];
       if (operand.kind == Operand::Kind::output) {
         declare(operand.value);
-        for (const std::string& text : registers(operand.value)) add(i, outputs, "=", operand.type, text);
+        for (const std::string& text : registers(operand.value))
+          add(i, outputs, fmt::format("={}", early), operand.type, text);
       } else if (operand.kind == Operand::Kind::update) {
         storage(operand.value) = storage(operand.inputs.front());
-        for (const std::string& text : registers(operand.value)) add(i, outputs, "+", operand.type, text);
+        for (const std::string& text : registers(operand.value))
+          add(i, outputs, fmt::format("+{}", early), operand.type, text);
       }
     }
     if (instruction.text.empty()) return;
@@ -249,11 +252,15 @@ class Printer {
       declare(value.inside);
       if (!is_undefined_.contains(value.before.id)) copy(value.inside, value.before);
     }
-    const std::string first = text(loop.first), end = text(loop.end), step = text(loop.step);
     out_.line("_Pragma(\"unroll 1\")");
-    out_.line("for (unsigned {0} = {1}; {0} < ({2}); {0} += {3}) {{", counter, first, end, step);
+    if (loop.condition) {
+      out_.line("for (;;) {{");
+    } else {
+      const std::string first = text(loop.first), end = text(loop.end), step = text(loop.step);
+      out_.line("for (unsigned {0} = {1}; {0} < ({2}); {0} += {3}) {{", counter, first, end, step);
+    }
     out_.indent();
-    define(loop.counter, counter);
+    if (!loop.condition) define(loop.counter, counter);
     for (const program::Carried<Number>& number : loop.numbers) {
       const std::string name = layout::to_string(number.inside);
       if (!number.changes()) out_.line("const unsigned {} = {};", name, text(number.before));
@@ -262,6 +269,7 @@ class Printer {
     for (const program::Carried<Value>& value : loop.values) {
       if (!value.changes()) storage(value.inside) = storage(value.before);
     }
+    if (loop.condition) out_.line("if (({}) == 0) break;", text(*loop.condition));
     write(loop.body);
     std::vector<std::pair<std::string, std::string>> assignments;
     for (const program::Carried<Number>& number : loop.numbers) {

@@ -201,15 +201,14 @@ class Printer {
     std::vector<std::string_view> output_types;
     int next = 0;
     const auto constrain = [&](const std::string& text) { constraints += (constraints.empty() ? "" : ",") + text; };
-    // An output may be written before all inputs have been read.
-    const std::string_view output_prefix = instruction.text.find('\n') == std::string::npos ? "=" : "=&";
+    const std::string_view output_prefix = is_sequence(instruction.text) ? "=&" : "=";
     for (std::size_t i = 0; i < instruction.operands.size(); ++i) {
       const Operand& operand = instruction.operands[i];
       const bool is_update = operand.kind == Operand::Kind::update;
       if (operand.kind != Operand::Kind::output && !is_update) continue;
       outputs.emplace_back(operand.value, next);
       for (int j = 0; j < operand.value.count; ++j) {
-        constrain(fmt::format("{}{}", is_update ? "=" : output_prefix, constraint(operand.type)));
+        constrain(fmt::format("{}{}", output_prefix, constraint(operand.type)));
         output_types.push_back(type_name(operand.type));
         texts[i].push_back(fmt::format("${}", next++));
       }
@@ -300,11 +299,14 @@ class Printer {
     const int label = next_++;
     const std::string counter = fmt::format("%counter{}", label);
     Arguments first, head;
-    first.add(numbers_.value(loop.first, 32), "i32");
-    head.add(counter, "i32");
     // An end that may be negative has 64 bits and is compared with its sign.
     const int end_bits = layout::width_of(loop.end);
-    const std::string end = numbers_.value(loop.end, end_bits), step = numbers_.value(loop.step, 32);
+    std::string end, step;
+    if (!loop.condition) {
+      first.add(numbers_.value(loop.first, 32), "i32");
+      head.add(counter, "i32");
+      end = numbers_.value(loop.end, end_bits), step = numbers_.value(loop.step, 32);
+    }
     for (const program::Carried<Number>& carried : loop.numbers) {
       const std::string before = low_bits(carried.before, 32);
       if (!carried.changes()) {
@@ -326,25 +328,29 @@ class Printer {
       declare(carried.inside, head);
       whole(carried.outside) = whole(carried.inside);
     }
-    define(loop.counter, counter);
+    if (!loop.condition) define(loop.counter, counter);
     line("llvm.br ^head{}{}", label, first.passed());
     block(fmt::format("head{}", label), head);
-    if (end_bits == 32) {
+    if (loop.condition) {
+      line("llvm.cond_br {0}, ^body{1}, ^exit{1}", numbers_.condition(*loop.condition), label);
+    } else if (end_bits == 32) {
       line("%continues{} = llvm.icmp \"ult\" {}, {} : i32", label, counter, end);
     } else {
       line("%wide{} = llvm.zext {} : i32 to i64", label, counter);
       line("%continues{0} = llvm.icmp \"slt\" %wide{0}, {1} : i64", label, end);
     }
-    line("llvm.cond_br %continues{0}, ^body{0}, ^exit{0}", label);
+    if (!loop.condition) line("llvm.cond_br %continues{0}, ^body{0}, ^exit{0}", label);
     block(fmt::format("body{}", label));
     numbers_.enter_region();
     const int at = line_;
     write(loop.body);
     line_ = at;
     Arguments next;
-    const std::string increased = temporary();
-    line("{} = llvm.add {}, {} : i32", increased, counter, step);
-    next.add(increased, "i32");
+    if (!loop.condition) {
+      const std::string increased = temporary();
+      line("{} = llvm.add {}, {} : i32", increased, counter, step);
+      next.add(increased, "i32");
+    }
     for (const program::Carried<Number>& carried : loop.numbers) {
       if (carried.changes()) next.add(low_bits(carried.after, 32), "i32");
     }

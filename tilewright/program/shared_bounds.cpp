@@ -1,0 +1,111 @@
+#include "tilewright/program/shared_bounds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tilewright/base/error.hpp"
+
+namespace tilewright::program {
+namespace {
+
+using layout::Number;
+
+/// Whether the number is an expression over `variable` alone, or static.
+bool depends_only_on(const Number& number, const Number& variable) {
+  if (number.is_static() || number == variable) return true;
+  const layout::NumberNode& node = *number.node();
+  if (node.op == layout::NumberOp::variable) return false;
+  return depends_only_on(node.a, variable) && depends_only_on(node.b, variable) && depends_only_on(node.c, variable);
+}
+
+/// The region that has the byte; null: none.
+const SharedRegion* region_of(const std::vector<SharedRegion>& regions, std::int64_t byte) {
+  const auto found = std::ranges::find_if(
+      regions, [&](const SharedRegion& region) { return region.begin <= byte && byte < region.end; });
+  return found == regions.end() ? nullptr : &*found;
+}
+
+std::string described(const std::vector<SharedRegion>& regions, std::int64_t offset) {
+  const SharedRegion* region = region_of(regions, offset);
+  if (region == nullptr) return "which no shared() has reserved";
+  return fmt::format("which are not all among the {} bytes from shared + {} on that one shared() has reserved",
+                     region->end - region->begin, region->begin);
+}
+
+/// Whether the thread executes the access, as far as conditions on `thread` alone tell; sets `is_certain` to whether
+/// they are all of that kind.
+bool is_executed(const SharedAccess& access, const layout::Bindings& bindings, bool& is_certain) {
+  is_certain = true;
+  for (const AccessCondition& condition : access.conditions) {
+    if (!depends_only_on(condition.holds, access.thread)) {
+      is_certain = false;
+    } else if ((evaluate(condition.holds, bindings) != 0) == condition.negated) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::string> out_of_shared_memory(const std::vector<SharedRegion>& regions, const SharedAccess& access) {
+  const std::int64_t lower = access.offset.lower(), upper = access.offset.upper();
+  const SharedRegion* const first = region_of(regions, lower);
+  if (first != nullptr && upper <= first->end - access.bytes) return std::nullopt;
+  if (!depends_only_on(access.offset, access.thread)) {
+    const std::int64_t end = regions.empty() ? 0 : regions.back().end;
+    if (lower < end && upper >= 0) return std::nullopt;
+    return fmt::format("{} bytes at shared + {}, which is {} of the {} bytes that the kernel has reserved",
+                       access.bytes, to_string(access.offset), upper < 0 ? "in front" : "behind the end", end);
+  }
+  std::optional<std::int64_t> least;  // of the threads that execute the access
+  std::optional<std::pair<int, std::int64_t>> wrong;
+  bool is_certain = true;
+  for (int thread = 0; thread < access.threads; ++thread) {
+    layout::Bindings bindings;
+    bindings.set(access.thread, thread);
+    if (!is_executed(access, bindings, is_certain)) continue;
+    const std::int64_t at = evaluate(access.offset, bindings);
+    const SharedRegion* region = region_of(regions, at);
+    const bool is_within = region != nullptr && at + access.bytes <= region->end;
+    if (is_within && !is_certain) return std::nullopt;
+    if (!is_within && !wrong) wrong = {thread, at};
+    // Threads that are in several regions cross from the one of the least address to the next.
+    if (is_within && least && region_of(regions, *least) != region && !wrong) wrong = {thread, std::max(at, *least)};
+    least = std::min(least.value_or(at), at);
+  }
+  if (!wrong) return std::nullopt;
+  const auto& [thread, at] = *wrong;
+  const std::string text =
+      fmt::format("{} accesses {} bytes at shared + {}, ",
+                  access.offset.is_static() ? "an instruction" : fmt::format("thread {}", thread), access.bytes, at);
+  const SharedRegion* of_least = region_of(regions, *least);
+  const SharedRegion* of_wrong = region_of(regions, at);
+  if (of_least == nullptr || of_wrong == nullptr || of_least == of_wrong) return text + described(regions, at);
+  return fmt::format(
+      "{}and another thread accesses the {} bytes from shared + {} on: they are of two calls of shared()", text,
+      of_least->end - of_least->begin, of_least->begin);
+}
+
+std::optional<std::string> misaligned_in_shared_memory(const SharedAccess& access) {
+  if (access.offset.divisor() % access.alignment == 0) return std::nullopt;  // 0 is a multiple of everything
+  if (!depends_only_on(access.offset, access.thread)) return std::nullopt;
+  std::optional<std::pair<int, std::int64_t>> wrong;
+  bool is_certain = true;
+  for (int thread = 0; thread < access.threads; ++thread) {
+    layout::Bindings bindings;
+    bindings.set(access.thread, thread);
+    if (!is_executed(access, bindings, is_certain)) continue;
+    const std::int64_t at = evaluate(access.offset, bindings);
+    const bool is_aligned = at % access.alignment == 0;
+    if (is_aligned && !is_certain) return std::nullopt;
+    if (!is_aligned && !wrong) wrong = {thread, at};
+  }
+  if (!wrong) return std::nullopt;
+  return fmt::format("{} accesses {} bytes at shared + {}, which must be a multiple of {}",
+                     access.offset.is_static() ? "an instruction" : fmt::format("thread {}", wrong->first),
+                     access.bytes, wrong->second, access.alignment);
+}
+
+}  // namespace tilewright::program
