@@ -217,55 +217,69 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, out: Any, options: CallOptions
         return _broadcast(x, (*batch, rows, columns)).reshape((size, rows, columns))
 
     is_batch = any(extent != 1 for extent in batch)
-    inner = ((size,) if is_batch else ()) + (m, n)
 
-    def inside(x: Any, is_written: bool = False) -> Any:
-        """An array of the epilogue, or C, of the rank of the result, as one of the rank of the inner product. One that is
-        written may have the shape of a reduction: (*batch, m), (*batch, n) or batch."""
+    def inside(x: Any, name: str, is_written: bool = False) -> Any:
+        """An array of the epilogue, or C, as one of the rank of the inner product. Modes of the batch that it lacks, or
+        of which it has one element, are broadcast as NumPy does. One that is written has all of them, and may have the
+        shape of a reduction: (*batch, m), (*batch, n) or batch."""
         rank = len(getattr(x, "shape", ()))
         if rank == 0 or rank > len(batch) + 2:
             return x
-        if rank == len(batch) + 2 - drops_rows - drops_columns:
+        of_result = len(batch) + 2 - drops_rows - drops_columns
+        if rank == of_result or (rank < of_result and not is_written):
             x = x[..., None, :] if drops_rows else x
             x = x[..., :, None] if drops_columns else x
             rank = len(x.shape)
         if is_written and len(batch) <= rank < len(batch) + 2 and tuple(x.shape[: len(batch)]) == batch:
             return x.reshape(((size,) if is_batch else ()) + tuple(x.shape[len(batch) :]))
-        if rank < len(batch) + 2 or not batch:
+        if rank <= 2 or not batch:
             return x
         before = tuple(map(int, x.shape[:-2]))
+        own = (1,) * (len(batch) - len(before)) + before
+        if any(extent not in (1, whole) for extent, whole in zip(own, batch, strict=True)):
+            raise InvalidArgument(
+                f"{name} has the batch {before}, which does not broadcast to {batch}, that of a and b"
+            )
+        if is_written and before != batch:
+            raise InvalidArgument(f"{name} is written, so its batch must be {batch}, got {before}")
         return one_mode(x, before, int(x.shape[-2]), int(x.shape[-1]))
 
-    given, inner_out = out, None
-    result = tuple(batch) + (() if drops_rows else (m,)) + (() if drops_columns else (n,))
-    if given is not None:
-        if tuple(given.shape) != result:
-            raise InvalidArgument(f"out must be {result}, got {(*given.shape,)}")
-        target = given.reshape(inner)
-        if not _shares_memory(target, given):
-            raise InvalidArgument(f"out of shape {result} must be contiguous, got strides {_strides(given)}")
-        inner_out = target
+    inner_a, inner_b = one_mode(a, before_a, m, k), one_mode(b, before_b, k, n)
     epilogue, operands = bound, {}
     if isinstance(bound, EpilogueArguments):
         epilogue = bound.epilogue
         written = bound._written()
-        operands = {name: inside(value, name in written) for name, value in bound.operands.items()}
+        operands = {name: inside(value, name, name in written) for name, value in bound.operands.items()}
         for name in written:
             if operands[name] is not bound.operands[name] and not _shares_memory(operands[name], bound.operands[name]):
                 x = bound.operands[name]
                 raise InvalidArgument(f"{name} of shape {(*x.shape,)} must be contiguous, got strides {_strides(x)}")
-    if epilogue is not None and given is None and (drops_rows or drops_columns or len(batch) > 1):
-        result = (*result[:-1], -1) if result and not drops_columns else result  # half as wide if it is gated
+
+    def result(columns: int) -> tuple[int, ...]:
+        return batch + (() if drops_rows else (m,)) + (() if drops_columns else (columns,))
+
+    inner_out = None
+    if out is not None:
+        expected = result(n)
+        if tuple(out.shape) != expected and epilogue is not None:  # half as wide if the epilogue is gated
+            inner_bound = bound_epilogue(epilogue, operands, matmul)
+            expected = result(shape_of_out(inner_a, inner_b, inner_bound, None)[-1])
+        if tuple(out.shape) != expected:
+            raise InvalidArgument(f"out must be {expected}, got {(*out.shape,)}")
+        columns = n if drops_columns else expected[-1]
+        inner_out = out.reshape(((size,) if is_batch else ()) + (m, columns))
+        if not _shares_memory(inner_out, out):
+            raise InvalidArgument(f"out of shape {expected} must be contiguous, got strides {_strides(out)}")
     made = matmul(
-        one_mode(a, before_a, m, k),
-        one_mode(b, before_b, k, n),
+        inner_a,
+        inner_b,
         epilogue=epilogue,
-        c=None if c is None else inside(c),
+        c=None if c is None else inside(c, "c"),
         out=inner_out,
         **options._asdict(),
         **operands,
     )
-    return given if given is not None else made.reshape(result)
+    return out if out is not None else made.reshape(result(int(made.shape[-1])))
 
 
 def _broadcast_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:

@@ -55,6 +55,55 @@ def test_epilogues_and_c_have_the_batches_of_the_result() -> None:
     np.testing.assert_array_equal(gated, np.maximum((a @ b)[..., ::2], 0) * (a @ b)[..., 1::2])
 
 
+@pytest.mark.parametrize("batch", [(), (3,), (1, 1), (2, 3)], ids=str)
+@pytest.mark.parametrize("epilogue", ["D = reglu(acc)", lambda acc: np.maximum(acc[..., ::2], 0) * acc[..., 1::2]])
+def test_a_gated_result_may_be_given(batch: tuple[int, ...], epilogue: Any) -> None:
+    a, b = integers(*batch, 4, 5), integers(*batch, 5, 6, seed=2)
+    expected = np.maximum((a @ b)[..., ::2], 0) * (a @ b)[..., 1::2]
+    out = np.full(expected.shape, np.nan, np.float32)
+    assert tilewright.matmul(a, b, epilogue=epilogue, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    with pytest.raises(InvalidArgument, match=r"out must be \(.*4, ?3\),.* got \(.*4, ?6\)"):
+        tilewright.matmul(a, b, epilogue=epilogue, out=np.empty((*batch, 4, 6), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "of_x"),
+    [
+        ((2, 3, 4, 5), (5, 6), (3, 4, 6)),
+        ((2, 3, 4, 5), (5, 6), (3, 1, 6)),
+        ((2, 3, 4, 5), (5, 6), (1, 4, 1)),
+        ((2, 3, 4, 5), (5, 6), (2, 1, 4, 6)),
+        ((5,), (2, 3, 5, 6), (3, 6)),
+        ((2, 3, 4, 5), (5,), (3, 4)),
+        ((2, 3, 4, 5), (5,), (4,)),
+    ],
+    ids=str,
+)
+def test_arrays_of_an_epilogue_broadcast_along_the_batch(
+    of_a: tuple[int, ...], of_b: tuple[int, ...], of_x: tuple[int, ...]
+) -> None:
+    a, b, x = integers(*of_a), integers(*of_b, seed=2), integers(*of_x, seed=3)
+    np.testing.assert_array_equal(tilewright.matmul(a, b, epilogue=lambda acc, x: acc - x, x=x), a @ b - x)
+    if 1 not in of_x[-2:] and x.ndim > 1:
+        np.testing.assert_array_equal(tilewright.matmul(a, b, c=x), a @ b + x)
+
+
+def test_batches_of_an_epilogue_that_do_not_broadcast_are_refused() -> None:
+    a, b = integers(2, 3, 4, 5), integers(5, 6)
+    with pytest.raises(InvalidArgument, match=r"x has the batch \(2,\), which does not broadcast to \(2, 3\)"):
+        tilewright.matmul(a, b, epilogue=lambda acc, x: acc - x, x=integers(2, 1, 6))
+    with pytest.raises(InvalidArgument, match=r"aux is written, so its batch must be \(2, 3\), got \(3,\)"):
+        tilewright.matmul(a, b, epilogue="D = acc; aux = acc", aux=integers(3, 4, 6))
+
+
+@pytest.mark.parametrize(("of_a", "of_b"), [((2, 3, 0, 5), (5, 6)), ((2, 3, 4, 5), (5, 0)), ((0, 3, 4, 5), (5, 6))])
+def test_results_without_elements_have_the_shapes_of_numpy(of_a: tuple[int, ...], of_b: tuple[int, ...]) -> None:
+    a, b = integers(*of_a), integers(*of_b)
+    found = tilewright.matmul(a, b, epilogue="relu")
+    assert found.shape == (a @ b).shape
+
+
 @pytest.mark.parametrize("of_a", [(3, 4, 5), (3, 1, 5), (1, 4, 5), (2, 3, 4, 5), (1, 3, 4, 5), (1, 1, 4, 5)])
 def test_results_of_reductions_have_the_shapes_of_numpy(of_a: tuple[int, ...]) -> None:
     def epilogue(acc: Any) -> Any:
