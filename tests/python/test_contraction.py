@@ -257,3 +257,37 @@ def test_contract_takes_an_expression_of_letters():
         tilewright.contract(3, a, b)
     with pytest.raises(tilewright.InvalidArgument, match="it has a character that is not a letter from a to z or A to Z"):
         tilewright.contract("\u03b1b,bc->\u03b1c", a, b)
+
+
+@pytest.mark.parametrize("expression", ["abk,kcd->cabd", "abk,kcd->abcd", "bik,bkj->bij"])
+@pytest.mark.parametrize("has_gaps", [False, True])
+def test_a_prepared_contraction_runs_without_c(expression: str, has_gaps: bool) -> None:
+    extents = dict(zip("abcdijk", (2, 3, 5, 6, 4, 5, 4)))
+    of_a, of_b, of_out = expression.replace("->", ",").split(",")
+    shapes = [tuple(extents[mode] for mode in modes) for modes in (of_a, of_b, of_out)]
+    a, b, c = (np.random.default_rng(i).integers(-4, 5, shape).astype(np.float32) for i, shape in enumerate(shapes))
+    if has_gaps:
+        wide = np.zeros((*c.shape[:-1], c.shape[-1] + 3), np.float32)
+        wide[..., : c.shape[-1]] = c
+        c = wide[..., : c.shape[-1]]
+    out = np.empty(shapes[2], np.float32)
+
+    def arguments(beta: float, **source: object) -> tilewright.ContractionArguments:
+        formula = "D = acc + beta * C" if source else "D = acc"
+        return tilewright.ContractionArguments(expression, a, b, out, epilogue=formula, beta=beta, **source)
+
+    call = tilewright.prepare(arguments(2.0, C=c))
+    for beta in (2.0, 0.0, 1.0):
+        call.run(arguments(beta, C=c))
+        np.testing.assert_array_equal(out, np.einsum(expression, a, b) + beta * c)
+    with pytest.raises(tilewright.InvalidArgument, match="prepared with beta = 0, for a kernel that may not read C"):
+        tilewright.prepare(arguments(0.0, C=c)).run(arguments(1.0, C=c))
+
+
+def test_a_prepared_contraction_refuses_other_modes() -> None:
+    a, b = np.ones((2, 3, 4), np.float32), np.ones((4, 5, 6), np.float32)
+    out, other = np.empty((5, 2, 3, 6), np.float32), np.empty((5, 3, 2, 6), np.float32).swapaxes(1, 2)
+    call = tilewright.prepare(tilewright.ContractionArguments("abk,kcd->cabd", a, b, out))
+    reason = "prepared for (tensors with other modes or strides: prepare a call|strides)"
+    with pytest.raises(tilewright.InvalidArgument, match=reason):
+        call.run(tilewright.ContractionArguments("abk,kcd->cabd", a, b, other))
