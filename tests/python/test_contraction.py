@@ -291,3 +291,36 @@ def test_a_prepared_contraction_refuses_other_modes() -> None:
     reason = "prepared for (tensors with other modes or strides: prepare a call|strides)"
     with pytest.raises(tilewright.InvalidArgument, match=reason):
         call.run(tilewright.ContractionArguments("abk,kcd->cabd", a, b, other))
+
+
+@pytest.mark.parametrize(
+    ("expression", "columns"),
+    [("bik,bkj->bij", "j"), ("abk,bkcd->abcd", "cd"), ("ik,kj->ij", "j"), ("kj,ik->ij", "j"), ("bkj,bik->bij", "j")],
+)
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("is_traced", [False, True])
+def test_results_of_reductions_have_the_shapes_of_numpy(
+    expression: str, columns: str, keepdims: bool, is_traced: bool
+) -> None:
+    of_a, of_b, result = expression.replace("->", ",").split(",")
+    extents = dict(zip("abcdijk", (2, 3, 5, 6, 4, 5, 4)))
+    a, b = (
+        np.random.default_rng(i).integers(-4, 5, [extents[mode] for mode in modes]).astype(np.float32)
+        for i, modes in enumerate((of_a, of_b))
+    )
+    expected = np.einsum(expression, a, b)
+    batch = [mode for mode in result if mode in of_a and mode in of_b]
+    of_columns = tuple(result.index(mode) for mode in columns)
+    of_rows = tuple(at for at, mode in enumerate(result) if mode not in columns and mode not in batch)
+    axes = {"p": of_columns, "q": of_rows, "r": (*of_rows, *of_columns)}
+    sums = {name: expected.sum(axis=axis, keepdims=keepdims) for name, axis in axes.items()}
+    outputs = {name: np.full(each.shape, np.nan, np.float32) for name, each in sums.items()}
+
+    def epilogue(acc: object) -> object:
+        p, q, r = acc.sum(axis=-1), acc.sum(axis=-2), acc.sum(axis=(-2, -1))  # type: ignore[attr-defined]
+        return acc, p, q, r
+
+    text = "D = acc; column(p) = sum(acc); row(q) = sum(acc); r = sum(acc)"
+    tilewright.contract(expression, a, b, epilogue=epilogue if is_traced else text, **outputs)
+    for name, each in sums.items():
+        np.testing.assert_array_equal(outputs[name], each)
