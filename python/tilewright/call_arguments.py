@@ -116,7 +116,7 @@ def in_callers_words(message: str) -> str:
 
 
 # What C++ says about strides that no kernel reads, after the name of the operand.
-_STRIDES = re.compile(r"^(\w+) (?:of shape \S+ needs a leading dimension|has a negative stride|must have one stride of 1)")
+_STRIDES = re.compile(r"^(\w+)(\[\d+\])? (?:of shape \S+ needs a leading dimension|has a negative stride|must have one stride of 1)")
 
 
 def with_packing_hint(message: str, arrays: dict[str, Any], bound: Any = None) -> str:
@@ -133,12 +133,18 @@ def with_packing_hint(message: str, arrays: dict[str, Any], bound: Any = None) -
     array = arrays.get(name)
     if name in written:
         return f"{message}; pass an array whose rows or columns are contiguous"
+    is_list = isinstance(array, (list, tuple)) and len(array) > 0
+    if is_list:
+        array = array[0]
     if not hasattr(array, "shape"):
         return message
+    each = "each" if is_list else name
     if hasattr(array, "contiguous"):
-        return f"{message}; pass {name}.contiguous()"
-    module = "cupy" if type(array).__module__.startswith("cupy") else "numpy"
-    return f"{message}; pass {module}.ascontiguousarray({name})"
+        packed = f"{each}.contiguous()"
+    else:
+        module = "cupy" if type(array).__module__.startswith("cupy") else "numpy"
+        packed = f"{module}.ascontiguousarray({each})"
+    return f"{message}; pass [{packed} for each in {name}]" if is_list else f"{message}; pass {packed}"
 
 
 def compute_type(a: Any) -> DType:

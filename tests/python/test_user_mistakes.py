@@ -191,6 +191,21 @@ MISTAKES: dict[str, Case] = {
         InvalidArgument,
         r"a has a negative stride -5; pass numpy.ascontiguousarray\(a\)$",
     ),
+    "a matrix of a list of groups is reversed": (
+        lambda: tilewright.grouped_matmul([A, A[::-1]], [B, B]),
+        InvalidArgument,
+        r"a\[1\] has a negative stride -5; pass \[numpy.ascontiguousarray\(each\) for each in a\]$",
+    ),
+    "rows of a matrix of a list of groups overlap": (
+        lambda: tilewright.grouped_matmul([np.lib.stride_tricks.as_strided(A, (3, 5), (8, 4))], [B]),
+        InvalidArgument,
+        r"a\[0\] of shape \(3,5\) needs a leading dimension of at least 5, got 2; pass \[numpy.ascontiguousarray",
+    ),
+    "the matrices of a list are reversed": (
+        lambda: matmul([A[::-1], A[::-1]], B),
+        InvalidArgument,
+        r"a has a negative stride -5; pass \[numpy.ascontiguousarray\(each\) for each in a\]$",
+    ),
     "a bias is reversed": (
         lambda: matmul(A, B, epilogue=lambda acc, bias: acc + bias, bias=z(7)[::-1]),
         InvalidArgument,
