@@ -130,7 +130,7 @@ def with_packing_hint(message: str, arrays: dict[str, Any], bound: Any = None) -
     if isinstance(bound, EpilogueArguments):
         arrays = {**bound.operands, **arrays}
         written |= bound._outputs()
-    array = arrays.get(name)
+    array: Any = arrays.get(name)
     if name in written:
         return f"{message}; pass an array whose rows or columns are contiguous"
     is_list = isinstance(array, (list, tuple)) and len(array) > 0

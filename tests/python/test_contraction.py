@@ -324,3 +324,38 @@ def test_results_of_reductions_have_the_shapes_of_numpy(
     tilewright.contract(expression, a, b, epilogue=epilogue if is_traced else text, **outputs)
     for name, each in sums.items():
         np.testing.assert_array_equal(outputs[name], each)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "abcdefghi,ghi->abcdef",
+        "abcde,fghij->abcdefghij",
+        "abcdefghij,cf->abdeghij",
+        "abcdefghij,klcf->abkdelghij",
+        "acegibdfhj,jhfdbkl->aceglki",
+        "abcdefghij,cjlf->abc",
+        "abcdefghijk,abcdefghijk->",
+        "abcdefghi,gklmnopqr,rst->abcdefhiklmnopqst",
+        "a...,...b->...ab",
+    ],
+)
+@pytest.mark.parametrize("extent", [1, 2])
+def test_einsum_of_more_than_eight_modes(expression: str, extent: int) -> None:
+    rng = np.random.default_rng(3)
+    inputs = expression.partition("->")[0].split(",")
+    arrays = [
+        rng.integers(-2, 3, (extent,) * (10 if "..." in each else len(each))).astype(np.float64) for each in inputs
+    ]
+    found = tilewright.einsum(expression, *arrays)
+    expected = np.einsum(expression, *arrays)
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found, expected)
+    scaled = tilewright.einsum(expression, *arrays, alpha=2.0)
+    np.testing.assert_array_equal(scaled, 2 * expected)
+
+
+def test_einsum_of_more_than_eight_modes_with_out_is_refused() -> None:
+    a, b, out = (np.ones((2,) * rank, np.float32) for rank in (9, 2, 9))
+    with pytest.raises(tilewright.InvalidArgument, match="at most 8 modes, got a shape of length 9"):
+        tilewright.einsum("abcdefghi,ij->abcdefghj", a, b, out=out)
