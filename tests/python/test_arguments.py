@@ -231,6 +231,12 @@ def test_arguments_that_an_epilogue_lacks_are_refused() -> None:
         matmul(A, B, c=np.ones((3, 2), np.float32), epilogue="D = relu(acc)")
 
 
+@pytest.mark.parametrize("divisibility", [0, -8])
+def test_a_divisibility_is_positive(divisibility: int) -> None:
+    with pytest.raises(InvalidArgument, match=f"divisibility must be at least 1, got {divisibility}"):
+        tilewright.TensorAttributes("float32", "row", divisibility)
+
+
 def test_a_kernel_without_alpha_refuses_other_values_of_alpha() -> None:
     matrix = tilewright.TensorAttributes("float32", "row")
     kernel = tilewright.make_kernel(
