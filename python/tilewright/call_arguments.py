@@ -112,7 +112,7 @@ _OPERAND = re.compile(r"\b[ABC]\b(?![*=])")
 
 def in_callers_words(message: str) -> str:
     """A message about the operands of a GEMM, with the names of matmul's parameters."""
-    return _OPERAND.sub(lambda found: found[0].lower(), message)
+    return _OPERAND.sub(lambda found: found[0].lower(), message.replace("A*B", "a @ b"))
 
 
 # What C++ says about strides that no kernel reads, after the name of the operand.

@@ -98,7 +98,7 @@ def contract(
             math=math,
         )
     except InvalidArgument as error:
-        message = _OPERAND.sub(lambda found: found[0].lower(), str(error))
+        message = _OPERAND.sub(lambda found: found[0].lower(), str(error).replace("A*B", "a * b"))
         raise InvalidArgument(with_packing_hint(message, {"a": a, "b": b, "c": c, "out": out}, bound)) from None
     run(arguments, stream, **options.promises())
     return out if is_given else as_framework_of(like, out)

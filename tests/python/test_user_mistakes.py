@@ -206,6 +206,16 @@ MISTAKES: dict[str, Case] = {
         InvalidArgument,
         r"a has a negative stride -5; pass \[numpy.ascontiguousarray\(each\) for each in a\]$",
     ),
+    "pairs of an odd number of columns": (
+        lambda: matmul(A, B, epilogue="D = swiglu(acc)"),
+        InvalidArgument,
+        "the epilogue pairs columns of a @ b: n must be even, got 7$",
+    ),
+    "pairs of columns of a contraction": (
+        lambda: tilewright.contract("mk,kn->mn", A, B, epilogue="D = swiglu(acc)"),
+        InvalidArgument,
+        r"the epilogue pairs columns of a \* b, which a contraction does not have",
+    ),
     "a bias is reversed": (
         lambda: matmul(A, B, epilogue=lambda acc, bias: acc + bias, bias=z(7)[::-1]),
         InvalidArgument,
