@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import string
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,6 +24,7 @@ from tilewright.call_arguments import (
     type_of_result,
     with_packing_hint,
 )
+from tilewright.contraction import contract
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, has_tracers, shaped, with_shape
@@ -121,6 +124,9 @@ def matmul(
     return _run(
         a, b, bound, c, out, options, (lambda *made: _remember_product(*product, *made)) if is_new else None
     )
+
+
+_PARAMETERS = frozenset(inspect.signature(matmul).parameters)
 
 
 def _run(
@@ -235,15 +241,17 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, out: Any, options: CallOptions
         if rank <= 2 or not batch:
             return x
         before = tuple(map(int, x.shape[:-2]))
-        own = (1,) * (len(batch) - len(before)) + before
-        if any(extent not in (1, whole) for extent, whole in zip(own, batch, strict=True)):
-            raise InvalidArgument(
-                f"{name} has the batch {before}, which does not broadcast to {batch}, that of a and b"
-            )
+        _check_batch(name, before, batch)
         if is_written and before != batch:
             raise InvalidArgument(f"{name} is written, so its batch must be {batch}, got {before}")
         return one_mode(x, before, int(x.shape[-2]), int(x.shape[-1]))
 
+    def result(columns: int) -> tuple[int, ...]:
+        return batch + (() if drops_rows else (m,)) + (() if drops_columns else (columns,))
+
+    if out is not None and tuple(out.shape) == result(n) and not (drops_rows or drops_columns):
+        if not _shares_memory(out.reshape((size, m, n)), out):
+            return _contraction(a, b, batch, bound, c, out, options)
     inner_a, inner_b = one_mode(a, before_a, m, k), one_mode(b, before_b, k, n)
     epilogue, operands = bound, {}
     if isinstance(bound, EpilogueArguments):
@@ -254,9 +262,6 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, out: Any, options: CallOptions
             if operands[name] is not bound.operands[name] and not _shares_memory(operands[name], bound.operands[name]):
                 x = bound.operands[name]
                 raise InvalidArgument(f"{name} of shape {(*x.shape,)} must be contiguous, got strides {_strides(x)}")
-
-    def result(columns: int) -> tuple[int, ...]:
-        return batch + (() if drops_rows else (m,)) + (() if drops_columns else (columns,))
 
     inner_out = None
     if out is not None:
@@ -270,6 +275,8 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, out: Any, options: CallOptions
         inner_out = out.reshape(((size,) if is_batch else ()) + (m, columns))
         if not _shares_memory(inner_out, out):
             raise InvalidArgument(f"out of shape {expected} must be contiguous, got strides {_strides(out)}")
+    if not operands.keys().isdisjoint(_PARAMETERS):
+        epilogue, operands = EpilogueArguments(epilogue, **operands), {}
     made = matmul(
         inner_a,
         inner_b,
@@ -280,6 +287,34 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, out: Any, options: CallOptions
         **operands,
     )
     return out if out is not None else made.reshape(result(int(made.shape[-1])))
+
+
+def _check_batch(name: str, before: tuple[int, ...], batch: tuple[int, ...]) -> None:
+    """Refuses an array whose modes before the matrix do not broadcast to those of the result."""
+    own = (1,) * (len(batch) - len(before)) + before
+    if any(extent not in (1, whole) for extent, whole in zip(own, batch, strict=True)):
+        raise InvalidArgument(f"{name} has the batch {before}, which does not broadcast to {batch}, that of a and b")
+
+
+def _contraction(a: Any, b: Any, batch: tuple[int, ...], bound: Any, c: Any, out: Any, options: CallOptions) -> Any:
+    """The product for an `out` whose batch modes are no single mode, as those of attention's heads are not."""
+    of_batch = "".join(letter for letter in string.ascii_letters if letter not in "kmn")[: len(batch)]
+    a = _broadcast(a, (*batch, *a.shape[-2:]))
+    b = _broadcast(b, (*batch, *b.shape[-2:]))
+    if 2 <= len(getattr(c, "shape", ())) <= len(batch) + 2:
+        _check_batch("c", tuple(map(int, c.shape[:-2])), batch)
+        c = _broadcast(c, (*batch, *c.shape[-2:]))
+    epilogue = bound
+    if isinstance(bound, EpilogueArguments):
+        written = bound._written()
+        operands = dict(bound.operands)
+        for name, x in bound.operands.items():
+            if name not in written and 2 < len(getattr(x, "shape", ())) <= len(batch) + 2:
+                _check_batch(name, tuple(map(int, x.shape[:-2])), batch)
+                operands[name] = _broadcast(x, (*batch, *x.shape[-2:]))
+        epilogue = EpilogueArguments(bound.epilogue, **operands)
+    expression = f"{of_batch}mk,{of_batch}kn->{of_batch}mn"
+    return contract(expression, a, b, epilogue=epilogue, c=c, out=out, **options._asdict())
 
 
 def _broadcast_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
