@@ -53,8 +53,8 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected, 
   if (tensor->interleaved != InterleavedMode::none)
     return refuse("'{}' is interleaved, which only A, B, C and D may be", label).as(RefusalCode::strides).of(label);
   if ((tensor->dtype == DType::f64) != (gemm.epilogue.compute == DType::f64)) {
-    return refuse("'{}' is {}, but the epilogue computes in {}", label, name(tensor->dtype),
-                  name(gemm.epilogue.compute))
+    return refuse("'{}' is {}, but the epilogue computes in {}: it must {}be f64", label, name(tensor->dtype),
+                  name(gemm.epilogue.compute), gemm.epilogue.compute == DType::f64 ? "" : "not ")
         .as(RefusalCode::types)
         .of(label);
   }
