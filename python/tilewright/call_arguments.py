@@ -56,6 +56,15 @@ def check_flag(value: Any, name: str) -> None:
         raise TypeError(f"{name} must be True, False or None, got {value!r:.80}")
 
 
+def check_out_dtype(out: Any, out_dtype: Any) -> None:
+    """Refuses an `out_dtype` that is not the type of a given `out`."""
+    if out is None or out_dtype is None or not hasattr(out, "dtype"):
+        return
+    kind = type_of_result(out_dtype, out)
+    if kind != dtype(out.dtype):
+        raise InvalidArgument(f"out_dtype is {kind.name}, but out is {dtype(out.dtype).name}: leave one out")
+
+
 def tensors_of(bound: Any) -> tuple[Any, ...]:
     return tuple(bound.operands.values()) if isinstance(bound, EpilogueArguments) else ()
 

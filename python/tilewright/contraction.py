@@ -19,7 +19,14 @@ from tilewright._tilewright import (
     run,
 )
 from tilewright import gradients
-from tilewright.call_arguments import CallOptions, bound_epilogue, no_array, type_of_result, with_packing_hint
+from tilewright.call_arguments import (
+    CallOptions,
+    bound_epilogue,
+    check_out_dtype,
+    no_array,
+    type_of_result,
+    with_packing_hint,
+)
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped, with_shape
@@ -79,6 +86,7 @@ def contract(
         given = {name: each for name, each in options.keywords().items() if each is not None}
         return gradients.contract(expression, a, b, given)
     is_given = out is not None
+    check_out_dtype(out, out_dtype)
     like: Any = None
     if not is_given:
         like = shaped(a)
@@ -142,7 +150,7 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
         if is_last and (set(options) - set(_OF_ALL) or is_of_jax(x)):
             # Rows and columns of epilogues are those of the letters.
             needs_modes = any(options.get(name) is not None for name in ("out", "c", "epilogue"))
-            if needs_modes or max(map(len, (of_x, of_y, result))) <= _MOST_MODES:
+            if needs_modes or max(map(len, (of_x, of_y, result))) <= MOST_MODES:
                 return contract(f"{of_x},{of_y}->{result}", x, y, **options)
         kept = result if is_last else "".join(mode for mode in dict.fromkeys(of_x + of_y) if mode in rest)
         kept = order_of_result(of_x, of_y, kept, x, y)
@@ -156,7 +164,7 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
 
 
 # Dims::kMaxRank, the modes of a tensor of contract().
-_MOST_MODES = 8
+MOST_MODES = 8
 
 
 def contraction_of_pair(
@@ -167,7 +175,7 @@ def contraction_of_pair(
     If one has more modes than a contraction can have, all modes that the same arrays have become one mode. Their order
     becomes that in x; an array in which they have another order, or are not adjacent, is copied. The modes of the result
     then have another order than `result`."""
-    if max(map(len, (of_x, of_y, result))) <= _MOST_MODES:
+    if max(map(len, (of_x, of_y, result))) <= MOST_MODES:
         return compute(f"{of_x},{of_y}->{result}", x, y), result
     groups: dict[tuple[bool, bool, bool], str] = {}
     for mode in dict.fromkeys(of_x + of_y):

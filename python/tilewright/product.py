@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tilewright._tilewright import Epilogue, GemmArguments, _remember_product, _repeat_product, dtype, run
+from tilewright._tilewright import Epilogue, GemmArguments, _remember_product, _repeat_product, run
 from tilewright import gradients
 from tilewright.call_arguments import (
     CallOptions,
     bound_epilogue,
     check_flag,
+    check_out_dtype,
     compute_type,
     first_of,
     in_callers_words,
@@ -24,7 +25,7 @@ from tilewright.call_arguments import (
     type_of_result,
     with_packing_hint,
 )
-from tilewright.contraction import contract
+from tilewright.contraction import MOST_MODES, contract
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, has_tracers, shaped, with_shape
@@ -144,10 +145,7 @@ def _run(
     check_flag(options.batch_invariant, "batch_invariant")
     is_given = out is not None
     like: Any = None
-    if is_given and options.out_dtype is not None and hasattr(out, "dtype"):
-        kind = type_of_result(options.out_dtype, out)
-        if kind != dtype(out.dtype):
-            raise InvalidArgument(f"out_dtype is {kind.name}, but out is {dtype(out.dtype).name}: leave one out")
+    check_out_dtype(out, options.out_dtype)
     if not is_given:
         like = shaped(first_of(a, "a"))
         kind = type_of_result(options.out_dtype, like)
@@ -249,7 +247,11 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, out: Any, options: CallOptions
     def result(columns: int) -> tuple[int, ...]:
         return batch + (() if drops_rows else (m,)) + (() if drops_columns else (columns,))
 
-    if out is not None and tuple(out.shape) == result(n) and not (drops_rows or drops_columns):
+    if out is not None and not (hasattr(out, "shape") and hasattr(out, "reshape")):
+        lists = ": a list of matrices is for a batch of one mode" if isinstance(out, (list, tuple)) else ""
+        raise InvalidArgument(f"out must be an array of shape {result(n)}, got a {type(out).__name__}{lists}")
+    is_matrix = not (drops_rows or drops_columns)
+    if out is not None and tuple(out.shape) == result(n) and is_matrix and len(batch) <= MOST_MODES - 2:
         if not _shares_memory(out.reshape((size, m, n)), out):
             return _contraction(a, b, batch, bound, c, out, options)
     inner_a, inner_b = one_mode(a, before_a, m, k), one_mode(b, before_b, k, n)

@@ -492,6 +492,31 @@ MISTAKES: dict[str, Case] = {
         InvalidArgument,
         "out_dtype is f16, but out is f32: leave one out",
     ),
+    "two types for out of a contraction": (
+        lambda: tilewright.contract("mk,kn->mn", A, B, out=z(4, 7), out_dtype="f16"),
+        InvalidArgument,
+        "out_dtype is f16, but out is f32: leave one out",
+    ),
+    "two types for out of groups": (
+        lambda: tilewright.grouped_matmul(A, B[None], offsets=[4], out=z(4, 7), out_dtype="f16"),
+        InvalidArgument,
+        "out_dtype is f16, but out is f32: leave one out",
+    ),
+    "two types for out of a convolution": (
+        lambda: tilewright.conv2d(z(1, 2, 2, 3), z(5, 1, 1, 3), layout="nhwc", out=z(1, 2, 2, 5), out_dtype="f16"),
+        InvalidArgument,
+        "out_dtype is f16, but out is f32: leave one out",
+    ),
+    "out of several batch modes is a list": (
+        lambda: matmul(z(2, 3, 4, 5), B, out=[z(4, 7)] * 6),
+        InvalidArgument,
+        r"out must be an array of shape \(2, 3, 4, 7\), got a list: a list of matrices is for a batch of one mode",
+    ),
+    "out of a vector is a number": (
+        lambda: matmul(z(5), B, out=3),
+        InvalidArgument,
+        r"out must be an array of shape \(7,\), got a int",
+    ),
     "c is a number": (lambda: matmul(A, B, c=1.0), InvalidArgument, "c: expected an array"),
     "alpha is an array": (lambda: matmul(A, B, alpha=z(3)), TypeError, "alpha must be a number, got array"),
     "math is a number": (lambda: matmul(A, B, math=3), TypeError, "math must be a str, got int"),
