@@ -24,17 +24,37 @@ namespace {
 
 bool has(const std::string& modes, char mode) { return modes.find(mode) != std::string::npos; }
 
-/// The tensor with as many modes as D: modes of extent 1 are put before its own, as NumPy broadcasts.
-op::Tensor with_rank(const op::Tensor& tensor, int rank) {
+char kind_of(const op::Contraction& contraction, char mode) {
+  const bool is_of_a = has(contraction.modes_a, mode), is_of_b = has(contraction.modes_b, mode);
+  return is_of_a && is_of_b ? 'b' : is_of_a ? 'm' : 'n';
+}
+
+/// Whether a tensor with `rank` modes is the result of a reduction that has only the modes of D that are left, as in
+/// NumPy without keepdims.
+bool lacks_reduced_modes(const op::Contraction& contraction, const op::EpilogueTensor& role, int rank) {
+  if (!role.is_written || role.broadcast == op::kFull || rank == contraction.d.shape.rank()) return false;
+  return rank == std::ranges::count_if(contraction.modes_d, [&](char mode) {
+           const char kind = kind_of(contraction, mode);
+           return kind == 'b' || (kind == 'm' ? role.broadcast.along_m : role.broadcast.along_n);
+         });
+}
+
+/// The tensor with as many modes as D: modes of extent 1 in place of those that a reduction has removed, else before
+/// its own, as NumPy broadcasts.
+op::Tensor with_rank(const op::Contraction& contraction, const op::EpilogueTensor& role, const op::Tensor& tensor) {
   op::Tensor result = tensor;
   result.shape = result.stride = {};
-  for (int mode = tensor.shape.rank(); mode < rank; ++mode) {
-    result.shape.append(1);
-    result.stride.append(0);
-  }
-  for (int mode = 0; mode < tensor.shape.rank(); ++mode) {
-    result.shape.append(tensor.shape[mode]);
-    result.stride.append(tensor.stride[mode]);
+  const bool is_reduced = lacks_reduced_modes(contraction, role, tensor.shape.rank());
+  const int rank = contraction.d.shape.rank();
+  int own = is_reduced ? 0 : tensor.shape.rank() - rank;  // negative for the modes before its own
+  for (int mode = 0; mode < rank; ++mode) {
+    const char kind = kind_of(contraction, contraction.modes_d[static_cast<std::size_t>(mode)]);
+    const bool is_removed =
+        is_reduced && kind != 'b' && !(kind == 'm' ? role.broadcast.along_m : role.broadcast.along_n);
+    const bool is_own = !is_removed && own >= 0;
+    result.shape.append(is_own ? tensor.shape[own] : 1);
+    result.stride.append(is_own ? tensor.stride[own] : 0);
+    if (!is_removed) ++own;
   }
   return result;
 }
@@ -50,7 +70,8 @@ void read_tensors(ArgumentsReader& reader, op::Contraction& contraction, nb::han
     if (found == expected.end())
       throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", printable(label)));
     const op::Tensor tensor = reader.read(array, found->is_written, label.c_str());
-    contraction.tensors.push_back({std::move(label), with_rank(tensor, contraction.d.shape.rank())});
+    const bool is_too_long = tensor.shape.rank() > contraction.d.shape.rank();  // op::validate() says so
+    contraction.tensors.push_back({std::move(label), is_too_long ? tensor : with_rank(contraction, *found, tensor)});
   }
 }
 
@@ -60,8 +81,7 @@ OutputExtents output_extents(const op::Contraction& contraction) {
   std::int64_t batch = 1;
   for (int mode = 0; mode < contraction.d.shape.rank(); ++mode) {
     const char letter = contraction.modes_d[static_cast<std::size_t>(mode)];
-    const bool is_of_a = has(contraction.modes_a, letter), is_of_b = has(contraction.modes_b, letter);
-    const char kind = is_of_a && is_of_b ? 'b' : is_of_a ? 'm' : 'n';
+    const char kind = kind_of(contraction, letter);
     (kind == 'b' ? batch : kind == 'm' ? result.m : result.n) *= contraction.d.shape[mode];
     result.modes += kind;
   }
@@ -136,16 +156,16 @@ void bind_contraction(nb::module_& module) {
       "A contraction of two tensors, out = epilogue(sum of A * B, C), as an einsum writes it: \"abcd,dcef->abef\". "
       "Arrays are those that GemmArguments takes, with up to 8 modes and any strides. They are referred to and not "
       "copied. If the last mode of out is one of A, A and B are exchanged.")
-      .def(
-          "__init__", &make_contraction, nb::arg("expression"), nb::arg("A"), nb::arg("B"), nb::arg("out"),
-          nb::arg("accumulator_type") = nb::none(), nb::arg("epilogue") = nb::none(), nb::kw_only(),
-          nb::arg("C") = nb::none(), nb::arg("alpha") = 1.0, nb::arg("beta") = 0.0, nb::arg("math") = nb::none(),
-          nb::arg("tensors") = nb::none(),
-          "Tensors of the epilogue have the modes of out, with extents of 1 where they are broadcast, which may be "
-          "left "
-          "out at the beginning. They are broadcast along all modes of A that out has, or along none, and so for B and "
-          "for the modes that both have. The other parameters are as in GemmArguments. Raises InvalidArgument, with "
-          "the mode and the number that is wrong, if the arrays do not fit together.")
+      .def("__init__", &make_contraction, nb::arg("expression"), nb::arg("A"), nb::arg("B"), nb::arg("out"),
+           nb::arg("accumulator_type") = nb::none(), nb::arg("epilogue") = nb::none(), nb::kw_only(),
+           nb::arg("C") = nb::none(), nb::arg("alpha") = 1.0, nb::arg("beta") = 0.0, nb::arg("math") = nb::none(),
+           nb::arg("tensors") = nb::none(),
+           "Tensors of the epilogue have the modes of out, with extents of 1 where they are broadcast, which may be "
+           "left "
+           "out at the beginning; results of reductions may also lack the modes that are reduced, as in NumPy. They "
+           "are broadcast along all modes of A that out has, or along none, and so for B and "
+           "for the modes that both have. The other parameters are as in GemmArguments. Raises InvalidArgument, with "
+           "the mode and the number that is wrong, if the arrays do not fit together.")
       .def_prop_ro("A", operand(&op::Contraction::a))
       .def_prop_ro("B", operand(&op::Contraction::b))
       .def_prop_ro("C", operand(&op::Contraction::c))

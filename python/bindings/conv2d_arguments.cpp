@@ -70,6 +70,26 @@ op::Tensor ordered(const op::Tensor& tensor, const ModeOrder& order) {
   return result;
 }
 
+/// The result of a reduction that lacks the mode that is reduced, as in NumPy without keepdims, with an extent of 1 in
+/// its place: channels of fprop and dgrad, filters of wgrad. Modes are in the caller's order.
+op::Tensor with_reduced_mode(const op::Tensor& tensor, const op::EpilogueTensor& role, const op::Conv2d& conv,
+                             const ModeOrder& order) {
+  const bool is_of_filters = conv.pass == op::ConvPass::wgrad;
+  const op::Broadcast left{.along_m = !is_of_filters, .along_n = is_of_filters};
+  if (!role.is_written || !(role.broadcast == left)) return tensor;
+  if (tensor.shape.rank() != kRank - 1 || conv.written().shape.rank() != kRank) return tensor;
+  const int reduced = order[is_of_filters ? 0 : kRank - 1];
+  op::Tensor result = tensor;
+  result.shape = result.stride = {};
+  for (int mode = 0, own = 0; mode < kRank; ++mode) {
+    const bool is_own = mode != reduced;
+    result.shape.append(is_own ? tensor.shape[own] : 1);
+    result.stride.append(is_own ? tensor.stride[own] : 0);
+    own += is_own ? 1 : 0;
+  }
+  return result;
+}
+
 /// A vector or a number as a tensor with the modes of the output, as far as its broadcast says which mode it has:
 /// channels of fprop and dgrad, filters of wgrad.
 op::Tensor with_all_modes(op::Tensor tensor, const op::Broadcast& broadcast, const op::Conv2d& conv) {
@@ -103,7 +123,8 @@ void read_tensors(ArgumentsReader& reader, op::Conv2d& conv, nb::handle tensors,
     const auto found = std::ranges::find(expected, std::string_view(label), &op::EpilogueTensor::label);
     if (found == expected.end())
       throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", printable(label)));
-    const op::Tensor read = ordered(reader.read(array, found->is_written, label.c_str()), order);
+    const op::Tensor given = reader.read(array, found->is_written, label.c_str());
+    const op::Tensor read = ordered(with_reduced_mode(given, *found, conv, order), order);
     conv.tensors.push_back({std::move(label), with_all_modes(read, found->broadcast, conv)});
   }
 }

@@ -168,6 +168,8 @@ void bind_tensor_attributes(nb::module_& module) {
       .def(
           "__init__",
           [](op::TensorSignature* self, nb::handle dtype, nb::handle stride, int divisibility, bool is_pointer_array) {
+            if (divisibility < 1)
+              throw InvalidArgument(fmt::format("divisibility must be at least 1, got {}", divisibility));
             new (self) op::TensorSignature{read_dtype(dtype), layout_of(stride), divisibility, is_pointer_array};
           },
           nb::arg("dtype"), nb::arg("stride"), nb::arg("divisibility") = 1, nb::arg("is_pointer_array") = false,

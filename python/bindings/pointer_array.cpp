@@ -152,7 +152,12 @@ std::int64_t leading_dimension(const op::Tensor& matrix, op::MatrixLayout layout
   const std::int64_t line = std::max<std::int64_t>(matrix.shape[along], 1);
   if (matrix.shape[1 - along] <= 1) return round_up(line, multiple);
   const std::int64_t ld = matrix.stride[1 - along];
-  if (ld < line || ld > std::numeric_limits<std::int32_t>::max()) {
+  if (ld < 0) throw InvalidArgument(fmt::format("{} has a negative stride {}", name, ld));
+  if (ld < line) {
+    throw InvalidArgument(fmt::format("{} of shape {} needs a leading dimension of at least {}, got {}", name,
+                                      op::to_string(matrix.shape), line, ld));
+  }
+  if (ld > std::numeric_limits<std::int32_t>::max()) {
     throw InvalidArgument(
         fmt::format("the leading dimension of {} must be from {} to 2^31 - 1, got {}", name, line, ld));
   }

@@ -56,6 +56,15 @@ def check_flag(value: Any, name: str) -> None:
         raise TypeError(f"{name} must be True, False or None, got {value!r:.80}")
 
 
+def check_out_dtype(out: Any, out_dtype: Any) -> None:
+    """Refuses an `out_dtype` that is not the type of a given `out`."""
+    if out is None or out_dtype is None or not hasattr(out, "dtype"):
+        return
+    kind = type_of_result(out_dtype, out)
+    if kind != dtype(out.dtype):
+        raise InvalidArgument(f"out_dtype is {kind.name}, but out is {dtype(out.dtype).name}: leave one out")
+
+
 def tensors_of(bound: Any) -> tuple[Any, ...]:
     return tuple(bound.operands.values()) if isinstance(bound, EpilogueArguments) else ()
 
@@ -112,11 +121,11 @@ _OPERAND = re.compile(r"\b[ABC]\b(?![*=])")
 
 def in_callers_words(message: str) -> str:
     """A message about the operands of a GEMM, with the names of matmul's parameters."""
-    return _OPERAND.sub(lambda found: found[0].lower(), message)
+    return _OPERAND.sub(lambda found: found[0].lower(), message.replace("A*B", "a @ b"))
 
 
 # What C++ says about strides that no kernel reads, after the name of the operand.
-_STRIDES = re.compile(r"^(\w+) (?:of shape \S+ needs a leading dimension|has a negative stride|must have one stride of 1)")
+_STRIDES = re.compile(r"^(\w+)(\[\d+\])? (?:of shape \S+ needs a leading dimension|has a negative stride|must have one stride of 1)")
 
 
 def with_packing_hint(message: str, arrays: dict[str, Any], bound: Any = None) -> str:
@@ -130,15 +139,21 @@ def with_packing_hint(message: str, arrays: dict[str, Any], bound: Any = None) -
     if isinstance(bound, EpilogueArguments):
         arrays = {**bound.operands, **arrays}
         written |= bound._outputs()
-    array = arrays.get(name)
+    array: Any = arrays.get(name)
     if name in written:
         return f"{message}; pass an array whose rows or columns are contiguous"
+    is_list = isinstance(array, (list, tuple)) and len(array) > 0
+    if is_list:
+        array = array[0]
     if not hasattr(array, "shape"):
         return message
+    each = "each" if is_list else name
     if hasattr(array, "contiguous"):
-        return f"{message}; pass {name}.contiguous()"
-    module = "cupy" if type(array).__module__.startswith("cupy") else "numpy"
-    return f"{message}; pass {module}.ascontiguousarray({name})"
+        packed = f"{each}.contiguous()"
+    else:
+        module = "cupy" if type(array).__module__.startswith("cupy") else "numpy"
+        packed = f"{module}.ascontiguousarray({each})"
+    return f"{message}; pass [{packed} for each in {name}]" if is_list else f"{message}; pass {packed}"
 
 
 def compute_type(a: Any) -> DType:

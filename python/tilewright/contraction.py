@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import math
 import re
 import string
 import sys
@@ -17,7 +19,14 @@ from tilewright._tilewright import (
     run,
 )
 from tilewright import gradients
-from tilewright.call_arguments import CallOptions, bound_epilogue, no_array, type_of_result, with_packing_hint
+from tilewright.call_arguments import (
+    CallOptions,
+    bound_epilogue,
+    check_out_dtype,
+    no_array,
+    type_of_result,
+    with_packing_hint,
+)
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped, with_shape
@@ -77,6 +86,7 @@ def contract(
         given = {name: each for name, each in options.keywords().items() if each is not None}
         return gradients.contract(expression, a, b, given)
     is_given = out is not None
+    check_out_dtype(out, out_dtype)
     like: Any = None
     if not is_given:
         like = shaped(a)
@@ -96,7 +106,7 @@ def contract(
             math=math,
         )
     except InvalidArgument as error:
-        message = _OPERAND.sub(lambda found: found[0].lower(), str(error))
+        message = _OPERAND.sub(lambda found: found[0].lower(), str(error).replace("A*B", "a * b"))
         raise InvalidArgument(with_packing_hint(message, {"a": a, "b": b, "c": c, "out": out}, bound)) from None
     run(arguments, stream, **options.promises())
     return out if is_given else as_framework_of(like, out)
@@ -108,7 +118,9 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
         d = einsum("ab,bc,cd->ad", a, b, c)
 
     The expression may have an ellipsis, a letter twice in one operand, whose diagonal is meant, and extents of 1 that are
-    broadcast. One operand alone is left to its framework, because it has no product.
+    broadcast. One operand alone is left to its framework, because it has no product. Without `out`, `c` and an epilogue,
+    arrays may have any number of modes; if one has more than 8, all modes that the same arrays have are merged, for which
+    arrays in which they are not adjacent are copied.
     The order of the contractions is that of opt_einsum, if it is installed; else the pair is contracted first whose
     result exceeds its operands by the fewest elements. Intermediate results have the type of contract()'s result.
     `stream`, `math`, `accumulator_type`, `deterministic` and `batch_invariant` are those of every contraction; the other
@@ -134,17 +146,55 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
         for index in sorted((first, second), reverse=True):
             del arrays[index], modes[index]
         rest = set(result).union(*modes)
-        if not arrays:
-            if set(options) - set(_OF_ALL) or is_of_jax(x):  # rows and columns of epilogues are those of the letters
+        is_last = not arrays
+        if is_last and (set(options) - set(_OF_ALL) or is_of_jax(x)):
+            # Rows and columns of epilogues are those of the letters.
+            needs_modes = any(options.get(name) is not None for name in ("out", "c", "epilogue"))
+            if needs_modes or max(map(len, (of_x, of_y, result))) <= MOST_MODES:
                 return contract(f"{of_x},{of_y}->{result}", x, y, **options)
-            made = order_of_result(of_x, of_y, result, x, y)
-            out = contract(f"{of_x},{of_y}->{made}", x, y, **options)
-            return out if made == result else _with_modes(out, [made.index(mode) for mode in result])
-        kept = "".join(mode for mode in dict.fromkeys(of_x + of_y) if mode in rest)
+        kept = result if is_last else "".join(mode for mode in dict.fromkeys(of_x + of_y) if mode in rest)
         kept = order_of_result(of_x, of_y, kept, x, y)
-        arrays.append(contract(f"{of_x},{of_y}->{kept}", x, y, **of_all))
+        given_options = options if is_last else of_all
+        made, kept = contraction_of_pair(of_x, of_y, kept, x, y, functools.partial(contract, **given_options))
+        if is_last:
+            return made if kept == result else _with_modes(made, [kept.index(mode) for mode in result])
+        arrays.append(made)
         modes.append(kept)
     raise AssertionError("a path ends with a contraction")
+
+
+# Dims::kMaxRank, the modes of a tensor of contract().
+MOST_MODES = 8
+
+
+def contraction_of_pair(
+    of_x: str, of_y: str, result: str, x: Any, y: Any, compute: Callable[[str, Any, Any], Any]
+) -> tuple[Any, str]:
+    """The array that compute("ab,bc->ac", x, y) returns, and its modes, for arrays of any number of modes.
+
+    If one has more modes than a contraction can have, all modes that the same arrays have become one mode. Their order
+    becomes that in x; an array in which they have another order, or are not adjacent, is copied. The modes of the result
+    then have another order than `result`."""
+    if max(map(len, (of_x, of_y, result))) <= MOST_MODES:
+        return compute(f"{of_x},{of_y}->{result}", x, y), result
+    groups: dict[tuple[bool, bool, bool], str] = {}
+    for mode in dict.fromkeys(of_x + of_y):
+        owners = mode in of_x, mode in of_y, mode in result
+        groups[owners] = groups.get(owners, "") + mode
+    letter_of = dict(zip(groups.values(), string.ascii_letters))
+    extents = {mode: int(extent) for of, array in ((of_x, x), (of_y, y)) for mode, extent in zip(of, array.shape)}
+
+    def merged(of: str, array: Any) -> tuple[str, Any]:
+        own = sorted((group for group in letter_of if group[0] in of), key=lambda group: of.index(group[0]))
+        ordered = _with_modes(array, [of.index(mode) for mode in "".join(own)])
+        shape = tuple(math.prod(extents[mode] for mode in group) for group in own)
+        return "".join(letter_of[group] for group in own), ordered.reshape(shape)
+
+    (letters_x, x), (letters_y, y) = merged(of_x, x), merged(of_y, y)
+    kept = [groups[owners] for owners in sorted(groups, reverse=True) if owners[2]]  # those of both arrays first
+    made = compute(f"{letters_x},{letters_y}->{''.join(letter_of[group] for group in kept)}", x, y)
+    modes = "".join(kept)
+    return made.reshape(tuple(extents[mode] for mode in modes)), modes
 
 
 def _check_is_str(expression: object) -> None:

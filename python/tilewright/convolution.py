@@ -11,6 +11,7 @@ from tilewright._tilewright import Conv2dArguments, Epilogue, run
 from tilewright.call_arguments import (
     CallOptions,
     bound_epilogue,
+    check_out_dtype,
     compute_type,
     no_array,
     out_type,
@@ -314,6 +315,7 @@ class _Problem:
         expected = in_layout(shape, self.layout)
         if is_given:
             self._check_out(out, expected)
+            check_out_dtype(out, options.out_dtype)
         else:
             kind = type_of_result(options.out_dtype, first)
             out = empty_images(first, expected, kind, self.layout, stream)

@@ -10,6 +10,7 @@ from tilewright import gradients
 from tilewright.call_arguments import (
     CallOptions,
     bound_epilogue,
+    check_out_dtype,
     compute_type,
     first_of,
     in_callers_words,
@@ -89,6 +90,7 @@ def grouped_matmul(
         raise InvalidArgument(f"counts are for batches of rank 3, got a and b of ranks {ranks[0]} and {ranks[1]}")
     offsets, counts = _converted_on_host(offsets, "offsets", a), _converted_on_host(counts, "counts", a)
     is_given = out is not None
+    check_out_dtype(out, out_dtype)
     like: Any = None
     if not is_given:
         like = shaped(first_of(a, "a"))

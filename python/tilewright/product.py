@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+import string
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tilewright._tilewright import Epilogue, GemmArguments, _remember_product, _repeat_product, dtype, run
+from tilewright._tilewright import Epilogue, GemmArguments, _remember_product, _repeat_product, run
 from tilewright import gradients
 from tilewright.call_arguments import (
     CallOptions,
     bound_epilogue,
     check_flag,
+    check_out_dtype,
     compute_type,
     first_of,
     in_callers_words,
@@ -22,6 +25,7 @@ from tilewright.call_arguments import (
     type_of_result,
     with_packing_hint,
 )
+from tilewright.contraction import MOST_MODES, contract
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, has_tracers, shaped, with_shape
@@ -123,6 +127,9 @@ def matmul(
     )
 
 
+_PARAMETERS = frozenset(inspect.signature(matmul).parameters)
+
+
 def _run(
     a: Any,
     b: Any,
@@ -138,10 +145,7 @@ def _run(
     check_flag(options.batch_invariant, "batch_invariant")
     is_given = out is not None
     like: Any = None
-    if is_given and options.out_dtype is not None and hasattr(out, "dtype"):
-        kind = type_of_result(options.out_dtype, out)
-        if kind != dtype(out.dtype):
-            raise InvalidArgument(f"out_dtype is {kind.name}, but out is {dtype(out.dtype).name}: leave one out")
+    check_out_dtype(out, options.out_dtype)
     if not is_given:
         like = shaped(first_of(a, "a"))
         kind = type_of_result(options.out_dtype, like)
@@ -217,55 +221,102 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, out: Any, options: CallOptions
         return _broadcast(x, (*batch, rows, columns)).reshape((size, rows, columns))
 
     is_batch = any(extent != 1 for extent in batch)
-    inner = ((size,) if is_batch else ()) + (m, n)
 
-    def inside(x: Any, is_written: bool = False) -> Any:
-        """An array of the epilogue, or C, of the rank of the result, as one of the rank of the inner product. One that is
-        written may have the shape of a reduction: (*batch, m), (*batch, n) or batch."""
+    def inside(x: Any, name: str, is_written: bool = False) -> Any:
+        """An array of the epilogue, or C, as one of the rank of the inner product. Modes of the batch that it lacks, or
+        of which it has one element, are broadcast as NumPy does. One that is written has all of them, and may have the
+        shape of a reduction: (*batch, m), (*batch, n) or batch."""
         rank = len(getattr(x, "shape", ()))
         if rank == 0 or rank > len(batch) + 2:
             return x
-        if rank == len(batch) + 2 - drops_rows - drops_columns:
+        of_result = len(batch) + 2 - drops_rows - drops_columns
+        if rank == of_result or (rank < of_result and not is_written):
             x = x[..., None, :] if drops_rows else x
             x = x[..., :, None] if drops_columns else x
             rank = len(x.shape)
         if is_written and len(batch) <= rank < len(batch) + 2 and tuple(x.shape[: len(batch)]) == batch:
             return x.reshape(((size,) if is_batch else ()) + tuple(x.shape[len(batch) :]))
-        if rank < len(batch) + 2 or not batch:
+        if rank <= 2 or not batch:
             return x
         before = tuple(map(int, x.shape[:-2]))
+        _check_batch(name, before, batch)
+        if is_written and before != batch:
+            raise InvalidArgument(f"{name} is written, so its batch must be {batch}, got {before}")
         return one_mode(x, before, int(x.shape[-2]), int(x.shape[-1]))
 
-    given, inner_out = out, None
-    result = tuple(batch) + (() if drops_rows else (m,)) + (() if drops_columns else (n,))
-    if given is not None:
-        if tuple(given.shape) != result:
-            raise InvalidArgument(f"out must be {result}, got {(*given.shape,)}")
-        target = given.reshape(inner)
-        if not _shares_memory(target, given):
-            raise InvalidArgument(f"out of shape {result} must be contiguous, got strides {_strides(given)}")
-        inner_out = target
+    def result(columns: int) -> tuple[int, ...]:
+        return batch + (() if drops_rows else (m,)) + (() if drops_columns else (columns,))
+
+    if out is not None and not (hasattr(out, "shape") and hasattr(out, "reshape")):
+        lists = ": a list of matrices is for a batch of one mode" if isinstance(out, (list, tuple)) else ""
+        raise InvalidArgument(f"out must be an array of shape {result(n)}, got a {type(out).__name__}{lists}")
+    is_matrix = not (drops_rows or drops_columns)
+    if out is not None and tuple(out.shape) == result(n) and is_matrix and len(batch) <= MOST_MODES - 2:
+        if not _shares_memory(out.reshape((size, m, n)), out):
+            return _contraction(a, b, batch, bound, c, out, options)
+    inner_a, inner_b = one_mode(a, before_a, m, k), one_mode(b, before_b, k, n)
     epilogue, operands = bound, {}
     if isinstance(bound, EpilogueArguments):
         epilogue = bound.epilogue
         written = bound._written()
-        operands = {name: inside(value, name in written) for name, value in bound.operands.items()}
+        operands = {name: inside(value, name, name in written) for name, value in bound.operands.items()}
         for name in written:
             if operands[name] is not bound.operands[name] and not _shares_memory(operands[name], bound.operands[name]):
                 x = bound.operands[name]
                 raise InvalidArgument(f"{name} of shape {(*x.shape,)} must be contiguous, got strides {_strides(x)}")
-    if epilogue is not None and given is None and (drops_rows or drops_columns or len(batch) > 1):
-        result = (*result[:-1], -1) if result and not drops_columns else result  # half as wide if it is gated
+
+    inner_out = None
+    if out is not None:
+        expected = result(n)
+        if tuple(out.shape) != expected and epilogue is not None:  # half as wide if the epilogue is gated
+            inner_bound = bound_epilogue(epilogue, operands, matmul)
+            expected = result(shape_of_out(inner_a, inner_b, inner_bound, None)[-1])
+        if tuple(out.shape) != expected:
+            raise InvalidArgument(f"out must be {expected}, got {(*out.shape,)}")
+        columns = n if drops_columns else expected[-1]
+        inner_out = out.reshape(((size,) if is_batch else ()) + (m, columns))
+        if not _shares_memory(inner_out, out):
+            raise InvalidArgument(f"out of shape {expected} must be contiguous, got strides {_strides(out)}")
+    if not operands.keys().isdisjoint(_PARAMETERS):
+        epilogue, operands = EpilogueArguments(epilogue, **operands), {}
     made = matmul(
-        one_mode(a, before_a, m, k),
-        one_mode(b, before_b, k, n),
+        inner_a,
+        inner_b,
         epilogue=epilogue,
-        c=None if c is None else inside(c),
+        c=None if c is None else inside(c, "c"),
         out=inner_out,
         **options._asdict(),
         **operands,
     )
-    return given if given is not None else made.reshape(result)
+    return out if out is not None else made.reshape(result(int(made.shape[-1])))
+
+
+def _check_batch(name: str, before: tuple[int, ...], batch: tuple[int, ...]) -> None:
+    """Refuses an array whose modes before the matrix do not broadcast to those of the result."""
+    own = (1,) * (len(batch) - len(before)) + before
+    if any(extent not in (1, whole) for extent, whole in zip(own, batch, strict=True)):
+        raise InvalidArgument(f"{name} has the batch {before}, which does not broadcast to {batch}, that of a and b")
+
+
+def _contraction(a: Any, b: Any, batch: tuple[int, ...], bound: Any, c: Any, out: Any, options: CallOptions) -> Any:
+    """The product for an `out` whose batch modes are no single mode, as those of attention's heads are not."""
+    of_batch = "".join(letter for letter in string.ascii_letters if letter not in "kmn")[: len(batch)]
+    a = _broadcast(a, (*batch, *a.shape[-2:]))
+    b = _broadcast(b, (*batch, *b.shape[-2:]))
+    if 2 <= len(getattr(c, "shape", ())) <= len(batch) + 2:
+        _check_batch("c", tuple(map(int, c.shape[:-2])), batch)
+        c = _broadcast(c, (*batch, *c.shape[-2:]))
+    epilogue = bound
+    if isinstance(bound, EpilogueArguments):
+        written = bound._written()
+        operands = dict(bound.operands)
+        for name, x in bound.operands.items():
+            if name not in written and 2 < len(getattr(x, "shape", ())) <= len(batch) + 2:
+                _check_batch(name, tuple(map(int, x.shape[:-2])), batch)
+                operands[name] = _broadcast(x, (*batch, *x.shape[-2:]))
+        epilogue = EpilogueArguments(bound.epilogue, **operands)
+    expression = f"{of_batch}mk,{of_batch}kn->{of_batch}mn"
+    return contract(expression, a, b, epilogue=epilogue, c=c, out=out, **options._asdict())
 
 
 def _broadcast_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:

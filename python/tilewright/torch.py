@@ -25,7 +25,7 @@ import tilewright
 from tilewright import gradients
 from tilewright._tilewright import _contraction_modes
 from tilewright.call_arguments import compute_type, type_of_result
-from tilewright.contraction import contraction_path, modes_of, order_of_result, with_own_modes
+from tilewright.contraction import contraction_of_pair, contraction_path, modes_of, order_of_result, with_own_modes
 from tilewright.epilogue import EpilogueArguments, graph_of_text
 from tilewright.errors import InvalidArgument
 from tilewright.missing_name import refuse_unknown
@@ -804,7 +804,8 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
         rest = set(result).union(*modes)
         kept = "".join(mode for mode in dict.fromkeys(of_x + of_y) if mode in rest) if tensors else result
         kept = order_of_result(of_x, of_y, kept, x, y)
-        tensors.append(torch.ops.tilewright.contract(f"{of_x},{of_y}->{kept}", x, y))
+        made, kept = contraction_of_pair(of_x, of_y, kept, x, y, torch.ops.tilewright.contract)
+        tensors.append(made)
         modes.append(kept)
     return tensors[0].permute([modes[0].index(mode) for mode in result])
 

@@ -13,7 +13,7 @@ from tilewright._tilewright import (
     run,
 )
 from tilewright import gradients
-from tilewright.call_arguments import type_of_result
+from tilewright.call_arguments import check_out_dtype, type_of_result
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped
 
@@ -104,6 +104,7 @@ def weight_matmul(x: Any, weights: PackedWeights, *, out: Any = None, out_dtype:
         raise InvalidArgument(f"x must have the shape (..., {inputs}), the inputs of the weights, got {shape}")
     is_given = out is not None
     of_out = (*shape[:-1], outputs)
+    check_out_dtype(out, out_dtype)
     if not is_given:
         out = empty_like(given, of_out, _dtype(given) if out_dtype is None else type_of_result(out_dtype, given), stream)
     elif tuple(int(extent) for extent in shaped(out).shape) != of_out:

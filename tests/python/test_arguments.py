@@ -231,6 +231,12 @@ def test_arguments_that_an_epilogue_lacks_are_refused() -> None:
         matmul(A, B, c=np.ones((3, 2), np.float32), epilogue="D = relu(acc)")
 
 
+@pytest.mark.parametrize("divisibility", [0, -8])
+def test_a_divisibility_is_positive(divisibility: int) -> None:
+    with pytest.raises(InvalidArgument, match=f"divisibility must be at least 1, got {divisibility}"):
+        tilewright.TensorAttributes("float32", "row", divisibility)
+
+
 def test_a_kernel_without_alpha_refuses_other_values_of_alpha() -> None:
     matrix = tilewright.TensorAttributes("float32", "row")
     kernel = tilewright.make_kernel(
@@ -271,15 +277,42 @@ def test_arguments_do_not_keep_arrays_alive() -> None:
     assert sys.getrefcount(a) == before
 
 
-@pytest.mark.parametrize("extents, refused", [((0, 8, 4), "row(r) = sum(acc)"), ((8, 0, 4), "column(r) = max(acc)")])
-def test_reductions_of_nothing_are_refused(extents: tuple[int, int, int], refused: str) -> None:
+@pytest.mark.parametrize("extents", [(0, 8, 4), (8, 0, 4)])
+def test_extremes_of_nothing_are_refused(extents: tuple[int, int, int]) -> None:
     m, n, k = extents
     a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
-    with pytest.raises(InvalidArgument, match=r"'r' of shape \(.*\) reduces out, which has no elements"):
-        matmul(a, b, epilogue=f"D = acc; {refused}", r=np.empty((1, n) if n else (m, 1), np.float32))
-    per_row_of_nothing = np.empty((m, 1) if m == 0 else (1, n), np.float32)
-    other = "column(r) = sum(acc)" if m == 0 else "row(r) = sum(acc)"
-    assert matmul(a, b, epilogue=f"D = acc; {other}", r=per_row_of_nothing).shape == (m, n)
+    side = "row" if m == 0 else "column"
+    for reduction in ("max", "min", "absmax"):
+        with pytest.raises(InvalidArgument, match=r"'r' of shape \(.*\) reduces out, which has no elements"):
+            matmul(a, b, epilogue=f"D = acc; {side}(r) = {reduction}(acc)", r=np.empty(8, np.float32))
+    other = "column" if m == 0 else "row"
+    out = matmul(a, b, epilogue=f"D = acc; {other}(r) = max(acc)", r=np.empty(0, np.float32))
+    assert out.shape == (m, n)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("batch", [(), (3,)], ids=str)
+@pytest.mark.parametrize("extents", [(0, 8, 4), (8, 0, 4)])
+def test_sums_of_nothing_are_zero(extents: tuple[int, int, int], batch: tuple[int, ...], dtype: Any) -> None:
+    m, n, k = extents
+    a, b = np.ones((*batch, m, k), dtype), np.ones((*batch, k, n), dtype)
+    side = "row" if m == 0 else "column"
+    text = f"D = acc; {side}(r) = sum(acc); s = sum_of_squares(acc)"
+    of_sums = np.float64 if dtype == np.float64 else np.float32
+    around = np.full((*batch, 16), 7, of_sums)
+    for _ in range(2):  # the second call is a repeated one
+        r, s = around[..., ::2], np.full(batch, 7, of_sums)
+        r[...] = 7
+        assert matmul(a, b, epilogue=text, r=r, s=s).shape == (*batch, m, n)
+        assert (r == 0).all() and (s == 0).all() and (around[..., 1::2] == 7).all()
+    s, r = np.full(batch, 7, of_sums), np.full((*batch, 8), 7, of_sums)
+    out = np.empty((*batch, m, n), dtype)
+    arguments = GemmArguments(a, b, out, epilogue=EpilogueArguments(text, r=r, s=s))
+    call = tilewright.prepare(arguments)
+    for run in (call.run, lambda: call.run(arguments), lambda: tilewright.find_kernels(arguments)[0].run(arguments)):
+        r[...] = s[...] = 7
+        run()
+        assert (r == 0).all() and (s == 0).all()
 
 
 def test_sums_without_products_are_sums_of_zeros() -> None:

@@ -257,3 +257,105 @@ def test_contract_takes_an_expression_of_letters():
         tilewright.contract(3, a, b)
     with pytest.raises(tilewright.InvalidArgument, match="it has a character that is not a letter from a to z or A to Z"):
         tilewright.contract("\u03b1b,bc->\u03b1c", a, b)
+
+
+@pytest.mark.parametrize("expression", ["abk,kcd->cabd", "abk,kcd->abcd", "bik,bkj->bij"])
+@pytest.mark.parametrize("has_gaps", [False, True])
+def test_a_prepared_contraction_runs_without_c(expression: str, has_gaps: bool) -> None:
+    extents = dict(zip("abcdijk", (2, 3, 5, 6, 4, 5, 4)))
+    of_a, of_b, of_out = expression.replace("->", ",").split(",")
+    shapes = [tuple(extents[mode] for mode in modes) for modes in (of_a, of_b, of_out)]
+    a, b, c = (np.random.default_rng(i).integers(-4, 5, shape).astype(np.float32) for i, shape in enumerate(shapes))
+    if has_gaps:
+        wide = np.zeros((*c.shape[:-1], c.shape[-1] + 3), np.float32)
+        wide[..., : c.shape[-1]] = c
+        c = wide[..., : c.shape[-1]]
+    out = np.empty(shapes[2], np.float32)
+
+    def arguments(beta: float, **source: object) -> tilewright.ContractionArguments:
+        formula = "D = acc + beta * C" if source else "D = acc"
+        return tilewright.ContractionArguments(expression, a, b, out, epilogue=formula, beta=beta, **source)
+
+    call = tilewright.prepare(arguments(2.0, C=c))
+    for beta in (2.0, 0.0, 1.0):
+        call.run(arguments(beta, C=c))
+        np.testing.assert_array_equal(out, np.einsum(expression, a, b) + beta * c)
+    with pytest.raises(tilewright.InvalidArgument, match="prepared with beta = 0, for a kernel that may not read C"):
+        tilewright.prepare(arguments(0.0, C=c)).run(arguments(1.0, C=c))
+
+
+def test_a_prepared_contraction_refuses_other_modes() -> None:
+    a, b = np.ones((2, 3, 4), np.float32), np.ones((4, 5, 6), np.float32)
+    out, other = np.empty((5, 2, 3, 6), np.float32), np.empty((5, 3, 2, 6), np.float32).swapaxes(1, 2)
+    call = tilewright.prepare(tilewright.ContractionArguments("abk,kcd->cabd", a, b, out))
+    reason = "prepared for (tensors with other modes or strides: prepare a call|strides)"
+    with pytest.raises(tilewright.InvalidArgument, match=reason):
+        call.run(tilewright.ContractionArguments("abk,kcd->cabd", a, b, other))
+
+
+@pytest.mark.parametrize(
+    ("expression", "columns"),
+    [("bik,bkj->bij", "j"), ("abk,bkcd->abcd", "cd"), ("ik,kj->ij", "j"), ("kj,ik->ij", "j"), ("bkj,bik->bij", "j")],
+)
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("is_traced", [False, True])
+def test_results_of_reductions_have_the_shapes_of_numpy(
+    expression: str, columns: str, keepdims: bool, is_traced: bool
+) -> None:
+    of_a, of_b, result = expression.replace("->", ",").split(",")
+    extents = dict(zip("abcdijk", (2, 3, 5, 6, 4, 5, 4)))
+    a, b = (
+        np.random.default_rng(i).integers(-4, 5, [extents[mode] for mode in modes]).astype(np.float32)
+        for i, modes in enumerate((of_a, of_b))
+    )
+    expected = np.einsum(expression, a, b)
+    batch = [mode for mode in result if mode in of_a and mode in of_b]
+    of_columns = tuple(result.index(mode) for mode in columns)
+    of_rows = tuple(at for at, mode in enumerate(result) if mode not in columns and mode not in batch)
+    axes = {"p": of_columns, "q": of_rows, "r": (*of_rows, *of_columns)}
+    sums = {name: expected.sum(axis=axis, keepdims=keepdims) for name, axis in axes.items()}
+    outputs = {name: np.full(each.shape, np.nan, np.float32) for name, each in sums.items()}
+
+    def epilogue(acc: object) -> object:
+        p, q, r = acc.sum(axis=-1), acc.sum(axis=-2), acc.sum(axis=(-2, -1))  # type: ignore[attr-defined]
+        return acc, p, q, r
+
+    text = "D = acc; column(p) = sum(acc); row(q) = sum(acc); r = sum(acc)"
+    tilewright.contract(expression, a, b, epilogue=epilogue if is_traced else text, **outputs)
+    for name, each in sums.items():
+        np.testing.assert_array_equal(outputs[name], each)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "abcdefghi,ghi->abcdef",
+        "abcde,fghij->abcdefghij",
+        "abcdefghij,cf->abdeghij",
+        "abcdefghij,klcf->abkdelghij",
+        "acegibdfhj,jhfdbkl->aceglki",
+        "abcdefghij,cjlf->abc",
+        "abcdefghijk,abcdefghijk->",
+        "abcdefghi,gklmnopqr,rst->abcdefhiklmnopqst",
+        "a...,...b->...ab",
+    ],
+)
+@pytest.mark.parametrize("extent", [1, 2])
+def test_einsum_of_more_than_eight_modes(expression: str, extent: int) -> None:
+    rng = np.random.default_rng(3)
+    inputs = expression.partition("->")[0].split(",")
+    arrays = [
+        rng.integers(-2, 3, (extent,) * (10 if "..." in each else len(each))).astype(np.float64) for each in inputs
+    ]
+    found = tilewright.einsum(expression, *arrays)
+    expected = np.einsum(expression, *arrays)
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found, expected)
+    scaled = tilewright.einsum(expression, *arrays, alpha=2.0)
+    np.testing.assert_array_equal(scaled, 2 * expected)
+
+
+def test_einsum_of_more_than_eight_modes_with_out_is_refused() -> None:
+    a, b, out = (np.ones((2,) * rank, np.float32) for rank in (9, 2, 9))
+    with pytest.raises(tilewright.InvalidArgument, match="at most 8 modes, got a shape of length 9"):
+        tilewright.einsum("abcdefghi,ij->abcdefghj", a, b, out=out)

@@ -96,6 +96,38 @@ def test_all_passes(problem: Convolution) -> None:
 
 
 @pytest.mark.usefixtures("on_one_emulator")
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("kind", ["fprop", "dgrad", "wgrad"])
+def test_results_of_reductions_have_the_shapes_of_numpy(kind: str, layout: str, keepdims: bool) -> None:
+    problem = PROBLEMS["strided"]
+    x, w, y = integers(*problem.x), integers(*problem.w, seed=1), integers(*problem.y, seed=2)
+    expected = {"fprop": problem.fprop(x, w), "dgrad": problem.dgrad(w, y), "wgrad": problem.wgrad(x, y)}[kind]
+    if layout == "nhwc":
+        x, w, y, expected = (np.ascontiguousarray(each.transpose(0, 2, 3, 1)) for each in (x, w, y, expected))
+    channels = 0 if kind == "wgrad" else layout.index("c")  # the filters are the rows of the gradient of the filter
+    rest = tuple(mode for mode in range(4) if mode != channels)
+    if kind == "wgrad":
+        text, axes = "D = acc; column(p) = sum(acc); row(q) = sum(acc); r = sum(acc)", {"p": rest, "q": (0,)}
+    else:
+        text, axes = "D = acc; row(p) = sum(acc); column(q) = sum(acc); r = sum(acc)", {"p": rest, "q": (channels,)}
+    axes["r"] = (0, 1, 2, 3)
+    sums = {name: expected.sum(axis=axis, dtype=np.float32, keepdims=keepdims) for name, axis in axes.items()}
+    outputs = {name: np.full(each.shape, np.nan, np.float32) for name, each in sums.items()}
+    if kind == "wgrad" and layout == "nchw":  # as the filter, its channels are contiguous
+        outputs["q"] = np.moveaxis(np.moveaxis(outputs["q"], -3, -1).copy(), -1, -3)
+    given = {**numbers(problem), "layout": layout, "epilogue": text, **outputs}
+    if kind == "fprop":
+        conv2d(x, w, **given)
+    elif kind == "dgrad":
+        conv2d_input(expected.shape, w, y, **given)
+    else:
+        conv2d_weight(x, expected.shape, y, **given)
+    for name, each in sums.items():
+        np.testing.assert_array_equal(outputs[name], each)
+
+
+@pytest.mark.usefixtures("on_one_emulator")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8, "bfloat16"])
 def test_types(dtype: Any) -> None:
     if dtype == "bfloat16":

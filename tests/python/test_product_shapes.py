@@ -55,6 +55,55 @@ def test_epilogues_and_c_have_the_batches_of_the_result() -> None:
     np.testing.assert_array_equal(gated, np.maximum((a @ b)[..., ::2], 0) * (a @ b)[..., 1::2])
 
 
+@pytest.mark.parametrize("batch", [(), (3,), (1, 1), (2, 3)], ids=str)
+@pytest.mark.parametrize("epilogue", ["D = reglu(acc)", lambda acc: np.maximum(acc[..., ::2], 0) * acc[..., 1::2]])
+def test_a_gated_result_may_be_given(batch: tuple[int, ...], epilogue: Any) -> None:
+    a, b = integers(*batch, 4, 5), integers(*batch, 5, 6, seed=2)
+    expected = np.maximum((a @ b)[..., ::2], 0) * (a @ b)[..., 1::2]
+    out = np.full(expected.shape, np.nan, np.float32)
+    assert tilewright.matmul(a, b, epilogue=epilogue, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    with pytest.raises(InvalidArgument, match=r"out must be \(.*4, ?3\),.* got \(.*4, ?6\)"):
+        tilewright.matmul(a, b, epilogue=epilogue, out=np.empty((*batch, 4, 6), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "of_x"),
+    [
+        ((2, 3, 4, 5), (5, 6), (3, 4, 6)),
+        ((2, 3, 4, 5), (5, 6), (3, 1, 6)),
+        ((2, 3, 4, 5), (5, 6), (1, 4, 1)),
+        ((2, 3, 4, 5), (5, 6), (2, 1, 4, 6)),
+        ((5,), (2, 3, 5, 6), (3, 6)),
+        ((2, 3, 4, 5), (5,), (3, 4)),
+        ((2, 3, 4, 5), (5,), (4,)),
+    ],
+    ids=str,
+)
+def test_arrays_of_an_epilogue_broadcast_along_the_batch(
+    of_a: tuple[int, ...], of_b: tuple[int, ...], of_x: tuple[int, ...]
+) -> None:
+    a, b, x = integers(*of_a), integers(*of_b, seed=2), integers(*of_x, seed=3)
+    np.testing.assert_array_equal(tilewright.matmul(a, b, epilogue=lambda acc, x: acc - x, x=x), a @ b - x)
+    if 1 not in of_x[-2:] and x.ndim > 1:
+        np.testing.assert_array_equal(tilewright.matmul(a, b, c=x), a @ b + x)
+
+
+def test_batches_of_an_epilogue_that_do_not_broadcast_are_refused() -> None:
+    a, b = integers(2, 3, 4, 5), integers(5, 6)
+    with pytest.raises(InvalidArgument, match=r"x has the batch \(2,\), which does not broadcast to \(2, 3\)"):
+        tilewright.matmul(a, b, epilogue=lambda acc, x: acc - x, x=integers(2, 1, 6))
+    with pytest.raises(InvalidArgument, match=r"aux is written, so its batch must be \(2, 3\), got \(3,\)"):
+        tilewright.matmul(a, b, epilogue="D = acc; aux = acc", aux=integers(3, 4, 6))
+
+
+@pytest.mark.parametrize(("of_a", "of_b"), [((2, 3, 0, 5), (5, 6)), ((2, 3, 4, 5), (5, 0)), ((0, 3, 4, 5), (5, 6))])
+def test_results_without_elements_have_the_shapes_of_numpy(of_a: tuple[int, ...], of_b: tuple[int, ...]) -> None:
+    a, b = integers(*of_a), integers(*of_b)
+    found = tilewright.matmul(a, b, epilogue="relu")
+    assert found.shape == (a @ b).shape
+
+
 @pytest.mark.parametrize("of_a", [(3, 4, 5), (3, 1, 5), (1, 4, 5), (2, 3, 4, 5), (1, 3, 4, 5), (1, 1, 4, 5)])
 def test_results_of_reductions_have_the_shapes_of_numpy(of_a: tuple[int, ...]) -> None:
     def epilogue(acc: Any) -> Any:
@@ -89,6 +138,29 @@ def test_outputs_of_several_batch_modes_are_written_or_refused(epilogue: Any) ->
         tilewright.matmul(a, b, epilogue=epilogue, aux=np.zeros((2, 5, 4, 6), np.float32)[:, :3])
 
 
+@pytest.mark.parametrize("of_b", [(2, 3, 5, 6), (5, 6), (2, 1, 5, 6)], ids=str)
+def test_out_may_have_the_heads_between_rows_and_columns(of_b: tuple[int, ...]) -> None:
+    a, b, c, bias = integers(2, 3, 4, 5), integers(*of_b, seed=2), integers(2, 1, 4, 6, seed=3), integers(6, seed=4)
+    around = np.full((2, 4, 4, 6), 7, np.float32)  # (batch, rows, heads, columns), of which one head is not written
+    out = around[:, :, :3].transpose(0, 2, 1, 3)
+    assert tilewright.matmul(a, b, out=out) is out
+    np.testing.assert_array_equal(out, a @ b)
+    tilewright.matmul(a, b, c=c, alpha=2.0, out=out)
+    np.testing.assert_array_equal(out, 2 * (a @ b) + c)
+    total = np.empty((2, 3, 6), np.float32)
+    text = "D = relu(acc + row(bias)); row(total) = sum(acc)"
+    for epilogue in (text, "relu"):
+        given = {"bias": bias, "total": total} if epilogue == text else {}
+        tilewright.matmul(a, b, epilogue=epilogue, out=out, **given)
+        np.testing.assert_array_equal(out, np.maximum(a @ b + (bias if given else 0), 0))
+    np.testing.assert_array_equal(total, (a @ b).sum(axis=-2))
+    tilewright.matmul(a, b, epilogue=lambda acc, x: acc - x, x=c, out=out)
+    np.testing.assert_array_equal(out, a @ b - c)
+    assert (around[:, :, 3] == 7).all()
+    with pytest.raises(InvalidArgument, match=r"c has the batch \(4,\), which does not broadcast to \(2, 3\)"):
+        tilewright.matmul(a, b, c=integers(4, 4, 6), out=out)
+
+
 def test_lists_of_numbers_are_arrays() -> None:
     found = tilewright.matmul([[1, 2], [3, 4]], ((1.5, 0), (0, 1)))
     assert found.dtype == np.float64
@@ -109,8 +181,9 @@ def test_bool_masks() -> None:
 def test_out_of_a_wrong_shape_or_with_gaps_is_refused() -> None:
     with pytest.raises(InvalidArgument, match=r"out must be \(6,\), got \(1, 6\)"):
         tilewright.matmul(integers(5), integers(5, 6), out=np.empty((1, 6), np.float32))
-    with pytest.raises(InvalidArgument, match=r"must be contiguous, got strides \(24, 48, 6, 1\)"):
-        tilewright.matmul(integers(2, 3, 4, 5), integers(5, 6), out=np.empty((3, 2, 4, 6), np.float32).swapaxes(0, 1))
+    with pytest.raises(InvalidArgument, match=r"must be contiguous, got strides \(12, 24, 3, 1\)"):
+        half = np.empty((3, 2, 4, 3), np.float32).swapaxes(0, 1)
+        tilewright.matmul(integers(2, 3, 4, 5), integers(5, 6), epilogue="D = reglu(acc)", out=half)
     with pytest.raises(InvalidArgument, match=r"batches of a and b do not broadcast: \(2,\) and \(3, 3\)"):
         tilewright.matmul(integers(2, 4, 5), integers(3, 3, 5, 6))
 
@@ -142,6 +215,9 @@ def test_arrays_of_an_epilogue_may_have_the_names_of_the_operands() -> None:
     x, w = a.reshape(1, 8, 6, 1), b.T.reshape(5, 8, 1, 1).copy()
     y = tilewright.conv2d(x, w, epilogue="D = acc + row(x)", x=v)
     np.testing.assert_array_equal(y, np.einsum("nchw,kc->nkhw", x, w[:, :, 0, 0]) + v[:, None, None])
+    batches = np.stack([a, a])[:, None]
+    named = tilewright.EpilogueArguments(lambda acc, c, out: acc + c * out, c=v, out=v)
+    np.testing.assert_array_equal(tilewright.matmul(batches, b, epilogue=named), batches @ b + v * v)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'b'"):
         tilewright.matmul(a, b=b)
 

@@ -191,6 +191,31 @@ MISTAKES: dict[str, Case] = {
         InvalidArgument,
         r"a has a negative stride -5; pass numpy.ascontiguousarray\(a\)$",
     ),
+    "a matrix of a list of groups is reversed": (
+        lambda: tilewright.grouped_matmul([A, A[::-1]], [B, B]),
+        InvalidArgument,
+        r"a\[1\] has a negative stride -5; pass \[numpy.ascontiguousarray\(each\) for each in a\]$",
+    ),
+    "rows of a matrix of a list of groups overlap": (
+        lambda: tilewright.grouped_matmul([np.lib.stride_tricks.as_strided(A, (3, 5), (8, 4))], [B]),
+        InvalidArgument,
+        r"a\[0\] of shape \(3,5\) needs a leading dimension of at least 5, got 2; pass \[numpy.ascontiguousarray",
+    ),
+    "the matrices of a list are reversed": (
+        lambda: matmul([A[::-1], A[::-1]], B),
+        InvalidArgument,
+        r"a has a negative stride -5; pass \[numpy.ascontiguousarray\(each\) for each in a\]$",
+    ),
+    "pairs of an odd number of columns": (
+        lambda: matmul(A, B, epilogue="D = swiglu(acc)"),
+        InvalidArgument,
+        "the epilogue pairs columns of a @ b: n must be even, got 7$",
+    ),
+    "pairs of columns of a contraction": (
+        lambda: tilewright.contract("mk,kn->mn", A, B, epilogue="D = swiglu(acc)"),
+        InvalidArgument,
+        r"the epilogue pairs columns of a \* b, which a contraction does not have",
+    ),
     "a bias is reversed": (
         lambda: matmul(A, B, epilogue=lambda acc, bias: acc + bias, bias=z(7)[::-1]),
         InvalidArgument,
@@ -466,6 +491,31 @@ MISTAKES: dict[str, Case] = {
         lambda: matmul(A, B, out=z(4, 7), out_dtype="f16"),
         InvalidArgument,
         "out_dtype is f16, but out is f32: leave one out",
+    ),
+    "two types for out of a contraction": (
+        lambda: tilewright.contract("mk,kn->mn", A, B, out=z(4, 7), out_dtype="f16"),
+        InvalidArgument,
+        "out_dtype is f16, but out is f32: leave one out",
+    ),
+    "two types for out of groups": (
+        lambda: tilewright.grouped_matmul(A, B[None], offsets=[4], out=z(4, 7), out_dtype="f16"),
+        InvalidArgument,
+        "out_dtype is f16, but out is f32: leave one out",
+    ),
+    "two types for out of a convolution": (
+        lambda: tilewright.conv2d(z(1, 2, 2, 3), z(5, 1, 1, 3), layout="nhwc", out=z(1, 2, 2, 5), out_dtype="f16"),
+        InvalidArgument,
+        "out_dtype is f16, but out is f32: leave one out",
+    ),
+    "out of several batch modes is a list": (
+        lambda: matmul(z(2, 3, 4, 5), B, out=[z(4, 7)] * 6),
+        InvalidArgument,
+        r"out must be an array of shape \(2, 3, 4, 7\), got a list: a list of matrices is for a batch of one mode",
+    ),
+    "out of a vector is a number": (
+        lambda: matmul(z(5), B, out=3),
+        InvalidArgument,
+        r"out must be an array of shape \(7,\), got a int",
     ),
     "c is a number": (lambda: matmul(A, B, c=1.0), InvalidArgument, "c: expected an array"),
     "alpha is an array": (lambda: matmul(A, B, alpha=z(3)), TypeError, "alpha must be a number, got array"),

@@ -18,6 +18,7 @@
 #include "tilewright/engine/ranking.hpp"
 #include "tilewright/engine/rankings.hpp"
 #include "tilewright/engine/refused_design.hpp"
+#include "tilewright/engine/sums_of_nothing.hpp"
 #include "tilewright/engine/workspaces.hpp"
 #include "tilewright/kernels/list.hpp"
 
@@ -329,7 +330,7 @@ PreparedCall Engine::prepare(const Call& call, const registry::KernelPtr& kernel
   prepared.is_shape_only_ = op::is_shape_only(problem);
   prepared.key_ = call.key();
   ReadyKernel ready = ready_kernel(call, kernel, artifact, required.value_or(state_->options.required), {});
-  if (ready.kernel->has_several_steps()) prepared.call_ = call;
+  if (ready.kernel->has_several_steps() || prepared.is_empty_) prepared.call_ = call;
   if (prepared.is_empty_) {
     prepared.launch_ = std::make_shared<const plan::Launch>();
   } else if (prepared.is_shape_only_ || prepared.call_) {
@@ -445,8 +446,11 @@ void Engine::run(const Call& call, const registry::KernelPtr& kernel, const Arti
   const auto own_workspace = options.workspace == 0 ? std::nullopt : std::optional(options.workspace_bytes);
   const ReadyKernel ready =
       ready_kernel(call, kernel, artifact, required.value_or(state_->options.required), own_workspace);
-  if (!op::is_empty(problem))
+  if (!op::is_empty(problem)) {
     pack_and_launch(ready.kernel, *ready.loaded, *state_->packed, *state_->workspaces, call, options);
+  } else {
+    store_sums_of_nothing(problem, *state_->device, options.stream);
+  }
 }
 
 }  // namespace tilewright::engine

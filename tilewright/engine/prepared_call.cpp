@@ -1,6 +1,7 @@
 #include "tilewright/engine/prepared_call.hpp"
 
 #include "tilewright/engine/packed_launches.hpp"
+#include "tilewright/engine/sums_of_nothing.hpp"
 #include "tilewright/engine/workspaces.hpp"
 
 namespace tilewright::engine {
@@ -16,7 +17,7 @@ Support check_other_key(const op::ProblemKey& prepared, const op::ProblemKey& gi
 }  // namespace
 
 void PreparedCall::run(const RunOptions& options) const {
-  if (is_empty_) return;
+  if (is_empty_) return store_sums_of_nothing(call_->problem(), workspaces_->device(), options.stream);
   if (is_shape_only_)
     throw InvalidArgument("the call was prepared from shapes without memory: pass the tensors to run()");
   if (call_) return pack_and_launch(kernel_, *loaded_, *packed_, *workspaces_, *call_, options);
@@ -30,7 +31,7 @@ void PreparedCall::run(const Call& call, const RunOptions& options) const {
   } else if (!kernel_->depends_only_on_key()) {
     kernel_->supports(call.problem()).or_throw();
   }
-  if (is_empty_) return;
+  if (is_empty_) return store_sums_of_nothing(call.problem(), workspaces_->device(), options.stream);
   check_place(call.problem(), workspaces_->device()).or_throw();
   pack_and_launch(kernel_, *loaded_, *packed_, *workspaces_, call, options);
 }

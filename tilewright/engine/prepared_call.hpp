@@ -18,7 +18,7 @@ namespace tilewright::engine {
 /// overlap.
 class PreparedCall {
  public:
-  /// Enqueues the launch on `stream`. Does nothing if the problem is empty.
+  /// Enqueues the launch on `stream`. If the problem is empty, only stores the sums over no elements, which are 0.
   /// @throws InvalidArgument if it was prepared from shapes without memory, or the workspace is too small or misaligned
   void run(runtime::StreamHandle stream = nullptr) const { run(RunOptions{.stream = stream}); }
   void run(const RunOptions& options) const;
@@ -43,7 +43,7 @@ class PreparedCall {
   op::ProblemKey key_;
   runtime::LaunchConfig config_;
   std::shared_ptr<const plan::Launch> launch_;
-  std::optional<Call> call_;  // if the kernel has several steps
+  std::optional<Call> call_;  // if the kernel has several steps, or the problem is empty
   bool is_empty_ = false;
   bool is_shape_only_ = false;
 };

@@ -53,8 +53,8 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected, 
   if (tensor->interleaved != InterleavedMode::none)
     return refuse("'{}' is interleaved, which only A, B, C and D may be", label).as(RefusalCode::strides).of(label);
   if ((tensor->dtype == DType::f64) != (gemm.epilogue.compute == DType::f64)) {
-    return refuse("'{}' is {}, but the epilogue computes in {}", label, name(tensor->dtype),
-                  name(gemm.epilogue.compute))
+    return refuse("'{}' is {}, but the epilogue computes in {}: it must {}be f64", label, name(tensor->dtype),
+                  name(gemm.epilogue.compute), gemm.epilogue.compute == DType::f64 ? "" : "not ")
         .as(RefusalCode::types)
         .of(label);
   }
@@ -68,7 +68,10 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected, 
   if (const Support fits = check_batch(gemm, expected, *tensor, mode, groups); !fits) return fits;
   if (!is_written) return {};
   const bool has_memory = tensor->address != 0;  // a shape without memory is checked by validate(signature)
-  if (has_memory && gemm.is_empty() && !tensor->is_empty())
+  const auto output = std::ranges::find(gemm.epilogue.outputs, label, &EpilogueOutput::label);
+  const bool is_sum = output != gemm.epilogue.outputs.end() && output->reduction == Reduction::sum;
+  // The sum of no elements is 0. Groups without elements store nothing.
+  if (has_memory && gemm.is_empty() && !tensor->is_empty() && !(is_sum && mode == GroupedMode::none))
     return refuse("'{}' of shape {} reduces D, which has no elements: there is no result to store", label,
                   to_string(shape))
         .as(RefusalCode::shape)

@@ -135,7 +135,7 @@ Support check_shapes(const Gemm& gemm) {
   if (is_gated && gemm.n() % 2 != 0)
     return refuse("the epilogue pairs columns of A*B: n must be even, got {}", gemm.n()).as(RefusalCode::shape).of("B");
   if (shape(gemm.d) != Dims{gemm.m(), gemm.d_columns()}) {
-    return refuse("D must be ({},{}){}, got {}", gemm.m(), gemm.d_columns(), is_gated ? ", one column per pair," : "",
+    return refuse("D must be ({},{}){}, got {}", gemm.m(), gemm.d_columns(), is_gated ? ", one column per pair" : "",
                   to_string(shape(gemm.d)))
         .as(RefusalCode::shape)
         .of("D");

@@ -172,7 +172,8 @@ std::string_view ends_name(GroupedMode mode) {
 Support check_grouped_epilogue(GroupedMode mode, const Epilogue& epilogue) {
   if (mode == GroupedMode::none) return {};
   if ((differs_in_n(mode) || mode == GroupedMode::independent) && epilogue.is_gated())
-    return refuse("the epilogue pairs columns of A*B, which {} does not support", name(mode)).as(RefusalCode::epilogue);
+    return refuse("the epilogue pairs columns of A*B, which grouped GEMMs of mode {} do not support", name(mode))
+        .as(RefusalCode::epilogue);
   return {};
 }
 

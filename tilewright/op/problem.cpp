@@ -47,6 +47,13 @@ void append_numbers(const Mode& mode, std::vector<std::int64_t>& to) {
   for (int i = 0; i < mode.shape.rank(); ++i) to.insert(to.end(), {mode.shape[i], mode.stride[i]});
 }
 
+// Nothing for operands that are matrices.
+void append_numbers(const OperandView& operand, std::vector<std::int64_t>& to) {
+  if (operand.access == OperandAccess::im2col) append_numbers(operand.im2col, to);
+  if (operand.access != OperandAccess::folded) return;
+  for (const Mode* const mode : {&operand.rows, &operand.columns, &operand.batch}) append_numbers(*mode, to);
+}
+
 // Kernels for a matrix of one line may have the layout whose line has all elements, see with_longest_lines(). If the
 // signature has the other layout, with lines of one element, it does not have their alignment.
 void append_alignments_of_lines(const GemmView& view, std::vector<int>& to) {
@@ -79,18 +86,21 @@ void set_extents_and_strides(const GemmView& view, const std::array<const Tensor
     to += 3;
   }
   for (const EpilogueTensor& each : epilogue_tensors(*view.epilogue)) append_strides(view.tensor(each.label), key.more);
-  for (const OperandView* const operand : {&view.a, &view.b, &view.c, &view.d}) {
-    if (operand->access == OperandAccess::im2col) append_numbers(operand->im2col, key.more);
-    if (operand->access != OperandAccess::folded) continue;
-    for (const Mode* const mode : {&operand->rows, &operand->columns, &operand->batch}) append_numbers(*mode, key.more);
-  }
+  for (const OperandView* const operand : {&view.a, &view.b, &view.d}) append_numbers(*operand, key.more);
 }
 
-ProblemKey key_of(const GemmView& view) {
+// The key without the numbers of C, which follow all others, so that check_same_extents() knows a call without C.
+ProblemKey key_before_source(const GemmView& view) {
   ProblemKey key{.signature = describe(view)};
   set_gemm_key(view, key);
   const Tensor* const c = view.reads_source ? &view.c.tensor : nullptr;
   set_extents_and_strides(view, {&view.a.tensor, &view.b.tensor, c, &view.d.tensor}, key);
+  return key;
+}
+
+ProblemKey key_of(const GemmView& view) {
+  ProblemKey key = key_before_source(view);
+  if (view.reads_source) append_numbers(view.c, key.more);
   return key;
 }
 
@@ -117,15 +127,22 @@ ProblemKey key_of(const Conv2d& conv) {
 ProblemKey key_of(const Contraction& given) {
   const Contraction contraction = with_folded_tensor_as_source(given).value_or(given);
   const GemmView view = op::view(contraction);
-  ProblemKey key = key_of(view);
+  ProblemKey key = key_before_source(view);
+  const auto append_source = [&] {
+    if (view.reads_source) append_numbers(view.c, key.more);
+  };
   const auto is_folded = [](const OperandView& operand) { return operand.access == OperandAccess::folded; };
-  if (!is_folded(view.a) && !is_folded(view.b) && !is_folded(view.d)) return key;
+  if (!is_folded(view.a) && !is_folded(view.b) && !is_folded(view.d)) {
+    append_source();
+    return key;
+  }
   const std::string letters = contraction.modes_a + contraction.modes_b;
   for (const auto& [tensor, modes] : {std::pair{&contraction.a, &contraction.modes_a},
                                       {&contraction.b, &contraction.modes_b},
                                       {&contraction.d, &contraction.modes_d},
                                       {&contraction.c, &contraction.modes_d}}) {
     if (tensor == &contraction.c && !view.reads_source) continue;
+    if (tensor == &contraction.c) append_source();
     key.alignments.push_back(shared_alignment(*tensor, {}));
     for (int mode = 0; mode < tensor->shape.rank(); ++mode) {
       const std::size_t number = letters.find((*modes)[static_cast<std::size_t>(mode)]);
@@ -404,10 +421,12 @@ Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given) 
     return refuse("prepared for strides {}, got {}", fmt::join(strides, ","), fmt::join(given_strides, ","))
         .as(RefusalCode::strides);
   }
-  if (prepared.more != given.more) {
+  const bool drops_source = prepared.reads_source && !given.reads_source;  // whose numbers are the last
+  const std::size_t count = drops_source ? std::min(prepared.more.size(), given.more.size()) : prepared.more.size();
+  if (!std::ranges::equal(std::span(prepared.more).first(count), given.more)) {
     return refuse(
-               "prepared for strides of the auxiliary tensors, or numbers of the convolution or contraction, {}, got "
-               "{}",
+               "prepared for tensors with other modes or strides: prepare a call for these (the strides of the "
+               "epilogue's tensors and the modes of the operands were {}, and are {})",
                fmt::join(prepared.more, ","), fmt::join(given.more, ","))
         .as(RefusalCode::strides);
   }

@@ -58,8 +58,8 @@ struct ProblemKey {
   /// number of groups as batch. ReduceSplitK: the same, with the number of parts
   /// as k, the strides of the parts in place of A's, and zeros in place of B's.
   std::array<std::int64_t, 16> extents_and_strides{};
-  /// Strides of auxiliary tensors, then the numbers of im2col operands and the modes of folded ones; or extents and
-  /// strides of user-defined operands.
+  /// Strides of auxiliary tensors, then the numbers of im2col operands and modes of folded ones, those of C last; or
+  /// extents and strides of user-defined operands.
   std::vector<std::int64_t> more{};
   /// shared_alignment() of tensors whose addresses kernels depend on further than the signature says: matrices of one
   /// line, tensors that are copied, channels of depthwise convolutions.

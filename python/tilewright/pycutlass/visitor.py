@@ -23,8 +23,8 @@ KINDS = ("tensor", "row", "column", "scalar")
 
 
 def _whole_sum(tensor: Any, direction: str, math: str, factor: int) -> Any:
-    assert direction in ("row", "column"), "a reduction is along 'row' or 'column'"
-    assert math == "Add", "a reduction is 'Add'"
+    assert direction in ("row", "column"), "the second argument of reduction_op() must be 'row' or 'column'"
+    assert math == "Add", "the third argument of reduction_op() must be 'Add'"
     return tensor.sum(axis=-1) if direction == "row" else tensor.sum(axis=-2)
 
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/artifact.hpp"
 #include "tilewright/compile/file.hpp"
+#include "tilewright/op/epilogue_text.hpp"
 
 namespace tilewright::engine {
 namespace {
@@ -171,6 +173,40 @@ TEST_F(Running, AnEmptyProblemNeedsNoMemoryAndNoKernel) {
     engine_.prepare(problem.gemm).run();
   }
   EXPECT_EQ(engine_.cache().counters(), cache::Counters{});
+}
+
+TEST_F(Running, SumsOfNothingAreZeroInDeviceMemory) {
+  constexpr std::int64_t kColumns = 6, kStep = 2;
+  runtime::Device& device = *engine_.device();
+  std::vector<float> numbers(kColumns * kStep, 7.0F);
+  const std::size_t size = numbers.size() * sizeof(float);
+  const runtime::DeviceAddress memory = device.allocate(size, nullptr);
+  op::Gemm gemm;
+  gemm.a = op::matrix(std::uint64_t{0}, DType::f32, 0, 4);
+  gemm.b = op::matrix(std::uint64_t{0}, DType::f32, 4, kColumns);
+  gemm.d = op::matrix(std::uint64_t{0}, DType::f32, 0, kColumns);
+  gemm.epilogue = op::parse_epilogue("D = acc; row(total) = sum(acc)", DType::f32, {}).value_or_throw();
+  op::Tensor total = op::matrix(memory, DType::f32, 1, kColumns);
+  total.stride = {kColumns * kStep, kStep};
+  gemm.tensors = {{"total", total}};
+  for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.d, &gemm.tensors[0].tensor})
+    tensor->device = {op::MemoryDevice::Kind::emulator};
+  const auto expect_zeros = [&](const auto& run) {
+    std::ranges::fill(numbers, 7.0F);
+    device.copy_in(memory, numbers.data(), size, nullptr);
+    run();
+    device.copy_out(numbers.data(), memory, size, nullptr);
+    device.synchronize(nullptr);
+    for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], i % kStep == 0 ? 0.0F : 7.0F) << i;
+  };
+  expect_zeros([&] { engine_.run(gemm); });
+  const PreparedCall call = engine_.prepare(gemm);
+  expect_zeros([&] { call.run(); });
+  expect_zeros([&] { call.run(gemm); });
+  device.deallocate(memory, nullptr);
+  for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.d, &gemm.tensors[0].tensor})
+    tensor->device = {op::MemoryDevice::Kind::cuda};
+  EXPECT_THROW(engine_.run(gemm), InvalidArgument);
 }
 
 TEST_F(Running, NanAndInfinityPropagate) {

@@ -233,7 +233,8 @@ TEST(GroupedGemm, RefusesIndependentGroupsWithoutTheirNumbersOrPointers) {
   grouped = independent_groups();
   grouped.gemm.epilogue = *parse_epilogue("D = even(acc) * odd(acc)", DType::f32);
   grouped.gemm.d = grouped.gemm.c = pointer_array(at(3, DType::f16, 64, 24), 3 * kApart, 5);
-  EXPECT_EQ(validate(grouped).reason(), "the epilogue pairs columns of A*B, which independent does not support");
+  EXPECT_EQ(validate(grouped).reason(),
+            "the epilogue pairs columns of A*B, which grouped GEMMs of mode independent do not support");
   GemmSignature signature = describe(view(independent_groups()));
   signature.d.is_pointer_array = false;
   EXPECT_EQ(validate(signature).reason(), "operands of independent groups are arrays of pointers");
@@ -253,7 +254,8 @@ TEST(GroupedGemm, RefusesPairsOfStackedColumns) {
   GroupedGemm grouped = grouped_of(GroupedMode::ragged_n);
   grouped.gemm.epilogue = *parse_epilogue("D = even(acc) * odd(acc)", DType::f32);
   grouped.gemm.d = grouped.gemm.c = at(3, DType::f16, 64, 24);
-  EXPECT_EQ(validate(grouped).reason(), "the epilogue pairs columns of A*B, which ragged_n does not support");
+  EXPECT_EQ(validate(grouped).reason(),
+            "the epilogue pairs columns of A*B, which grouped GEMMs of mode ragged_n do not support");
 }
 
 /// A grouped problem in host memory.
