@@ -174,11 +174,9 @@ StepBytes step_bytes(const Sm90CostInput& input, double steps, const LoadedShare
   const double b =
       loaded.b * weighted(input.tile.n, input.cluster_m, input.row_bytes_b, input.sectors_b, input.sharing_taps_b());
   // CTAs of a cluster share operands by multicast already, and consecutive clusters run on different GPCs. The split-K
-  // CTAs of a tile share nothing. Reads that straddle sectors, and those of kernels whose taps share pixels, did not
-  // seem to be merged.
+  // CTAs of a tile share nothing. Reads that straddle sectors did not seem to be merged.
   const double sectors = input.raster.walks_along_m() ? input.sectors_b : input.sectors_a;
-  if (input.cluster_m * input.cluster_n * input.split_k > 1 || sectors != 1 || input.shared_pixels.are_shared())
-    return {a, b, a + b};
+  if (input.cluster_m * input.cluster_n * input.split_k > 1 || sectors != 1) return {a, b, a + b};
   const ReadShare share = read_share(input.raster, ceil_div(input.m, input.tile.m), ceil_div(input.n, input.tile.n));
   const double in_step = 1 / (1 + steps / kMergedSteps);
   return {a, b, a * (1 - in_step * (1 - share.a)) + b * (1 - in_step * (1 - share.b))};
