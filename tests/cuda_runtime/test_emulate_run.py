@@ -55,10 +55,24 @@ def test_a_program_uses_the_driver(tilewright, tmp_path):
     program = compile_program(tmp_path, "driver_api.cpp", "-lcuda")
     finished = tilewright("emulate", "run", "--", program)
     assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
-    assert "note: cuGetProcAddress_v2 returned cudaErrorSymbolNotFound: named symbol not found: there is no cuNothing" in (
+    assert "note: cuGetProcAddress returned cudaErrorSymbolNotFound: named symbol not found: there is no cuNothing" in (
         finished.stderr
     )
     assert "note: cuMemFreeAsync returned " in finished.stderr, "the name is that of the function which was called"
+
+
+@pytest.mark.parametrize("options", [[], ["-DCUDA_API_PER_THREAD_DEFAULT_STREAM"]])
+def test_a_program_builds_graphs_with_the_driver(tilewright, tmp_path, options):
+    program = compile_program(tmp_path, "driver_graph.cpp", "-lcuda", *options)
+    finished = tilewright("emulate", "run", "--", program)
+    assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+    assert "0 errors, 0 warnings" in finished.stderr
+    assert "not emulated" not in finished.stderr
+    assert re.search(
+        "note: cuStreamWaitValue32 returned cudaErrorNotSupported: .*: it waits for the value 1 at 0x[0-9a-f]+, which is "
+        "33751555; ",
+        finished.stderr,
+    ), finished.stderr
 
 
 def test_machine_code_of_nvrtc_is_replaced_by_its_ptx(tilewright, tmp_path):

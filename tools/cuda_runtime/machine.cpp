@@ -352,6 +352,16 @@ std::pair<CUdeviceptr, const Allocation*> Machine::find(CUdeviceptr address) con
   return {after->first, &after->second};
 }
 
+std::optional<Machine::KnownMemory> Machine::known_memory(CUdeviceptr address) const {
+  if (const auto [begin, found] = find(address); found != nullptr) return KnownMemory{found->kind, begin, found->bytes};
+  const std::optional<emulator::Region> variable = memory_->find(address, 1);
+  if (!variable) return std::nullopt;
+  const auto has_address = [&](const auto& range) { return range.first <= address && address < range.second; };
+  const bool is_managed = std::ranges::any_of(managed_variables_.ranges(), has_address);
+  return KnownMemory{is_managed ? MemoryKind::managed : MemoryKind::device, variable->begin,
+                     variable->end - variable->begin};
+}
+
 std::size_t Machine::used_bytes() const {
   return memory_->allocated_bytes(emulator::Owner::caller) + memory_->allocated_bytes(emulator::Owner::module);
 }
@@ -777,7 +787,7 @@ void Machine::run(const Graph& graph, const Line& line) {
 
 void Machine::launch_graph(const ExecutableGraph& executable, Stream* stream) {
   run_deferred();
-  if (executable.frees_on_launch) {
+  if ((executable.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0) {
     for (const auto& node : executable.graph->nodes) {
       const auto* const allocation = std::get_if<Allocate>(&node->work);
       if (allocation != nullptr && allocations_.contains(allocation->address))
@@ -867,9 +877,21 @@ emulator::EmulatedKernel& Machine::kernel(Function* function) {
 
 // Launches -----------------------------------------------------------------------------------------------------------
 
-KernelLaunch Machine::make_launch(Function* function, const runtime::LaunchConfig& config, void** arguments) {
+KernelLaunch Machine::make_launch(Function* function, const runtime::LaunchConfig& config, void** arguments,
+                                  void** extra) {
   const emulator::Program& program = kernel(function).program();
   KernelLaunch launch{function, config, std::vector<std::byte>(program.parameter_bytes), {}};
+  if (extra != nullptr) {
+    const void* buffer = nullptr;
+    std::size_t size = 0;
+    for (void** at = extra; *at != CU_LAUNCH_PARAM_END; at += 2) {
+      if (*at == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = at[1];
+      if (*at == CU_LAUNCH_PARAM_BUFFER_SIZE) std::memcpy(&size, at[1], sizeof(size));
+    }
+    require(buffer != nullptr && size <= launch.parameters.size() + 8);
+    std::memcpy(launch.parameters.data(), buffer, std::min(size, launch.parameters.size()));
+    return launch;
+  }
   require(arguments != nullptr || program.parameters.empty());
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {
     const emulator::ParameterRange& parameter = program.parameters[i];
@@ -1010,8 +1032,12 @@ void Machine::note_unsupported(const std::string& function) {
 
 void Machine::note_failure(std::string_view function, const ApiError& error) {
   const CUresult code = error.code;
-  if (code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_NOT_READY) return;
+  if ((code == CUDA_ERROR_NOT_SUPPORTED && error.reason.empty()) || code == CUDA_ERROR_NOT_READY) return;
+  // Programs write cudaLaunchKernel() and cuMemFree(); the headers make __cudaLaunchKernel() and cuMemFree_v2() of it.
   function.remove_prefix(std::min(function.find_first_not_of('_'), function.size()));
+  if (const std::size_t version = function.rfind("_v");
+      version != std::string_view::npos && version + 3 == function.size())
+    function.remove_suffix(3);
   const ErrorRow& row = error_row(code);
   note(fmt::format("{} returned {}: {}{}{}", function, row.runtime_name, row.text, error.reason.empty() ? "" : ": ",
                    error.reason));

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -164,7 +165,7 @@ struct ExecutableGraph {
   std::shared_ptr<Graph> graph;
   std::map<const Node*, Node*> copies;  // by the node of the graph that was instantiated
   std::vector<const Node*> originals;   // in the order of their creation
-  bool frees_on_launch = false;         // memory of the launch before that was not freed
+  unsigned long long flags = 0;         // of its instantiation
 };
 
 struct Stream {
@@ -224,6 +225,13 @@ class Machine {
   void unregister_host(void* address);
   /// The allocation that the address is in, and its start; nothing for other memory.
   std::pair<CUdeviceptr, const Allocation*> find(CUdeviceptr address) const;
+  /// The same for variables of modules too, whose kind is device or managed.
+  struct KnownMemory {
+    MemoryKind kind = MemoryKind::device;
+    CUdeviceptr begin = 0;
+    std::size_t bytes = 0;
+  };
+  std::optional<KnownMemory> known_memory(CUdeviceptr address) const;
   std::size_t used_bytes() const;
   void mark_written(CUdeviceptr address, std::size_t bytes);
   void note_managed_variable(CUdeviceptr address, std::size_t bytes) {
@@ -276,8 +284,10 @@ class Machine {
   Function* function(const void* handle);
   emulator::EmulatedKernel& kernel(Function* function);
 
-  /// Kernel parameters from an array of pointers to them. @throws ApiError
-  KernelLaunch make_launch(Function* function, const runtime::LaunchConfig& config, void** arguments);
+  /// Kernel parameters from an array of pointers to them or, if `extra` is not null, from the buffer that it names (as
+  /// for cuLaunchKernel()). @throws ApiError
+  KernelLaunch make_launch(Function* function, const runtime::LaunchConfig& config, void** arguments,
+                           void** extra = nullptr);
   int max_blocks_per_multiprocessor(Function* function, int threads, std::size_t dynamic_shared);
 
   // Errors.

@@ -63,6 +63,10 @@ const void* handle_of(const Function* function);
 /// The address and size of a __device__ or __constant__ variable, by the address of its host variable.
 std::pair<CUdeviceptr, std::size_t> symbol_of(Machine& machine, const void* symbol);
 
+/// Where a copy of `count` bytes from or to a variable begins, `offset` bytes after the variable. @throws ApiError if
+/// the variable is too small
+std::byte* symbol_address(Machine& machine, const void* symbol, std::size_t count, std::size_t offset);
+
 Copy::Kind kind_of(cudaMemcpyKind kind);
 /// cudaMemcpy3DParms without arrays. @throws ApiError
 Copy copy_of(Machine& machine, const cudaMemcpy3DParms& parameters);

@@ -251,7 +251,9 @@ TILEWRIGHT_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn
 TILEWRIGHT_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
                                                     unsigned) {
   return call([&](Machine& machine) {
-    require(!machine.stream(stream)->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    Stream* const on = machine.stream(stream);
+    require(!on->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    machine.wait_for(on);  // the callback may tell other threads that the work before it is done
     callback(stream, static_cast<cudaError_t>(machine.sticky), data);
   });
 }

@@ -37,6 +37,15 @@ Copy copy_of(Machine& machine, const cudaMemcpy3DParms& parameters) {
   return copy;
 }
 
+std::byte* symbol_address(Machine& machine, const void* symbol, std::size_t count, std::size_t offset) {
+  const auto [address, size] = symbol_of(machine, symbol);
+  if (offset > size || count > size - offset) {
+    fail(CUDA_ERROR_INVALID_VALUE,
+         fmt::format("the copy has {} bytes from byte {} on of a variable of {} bytes", count, offset, size));
+  }
+  return reinterpret_cast<std::byte*>(address + offset);
+}
+
 namespace {
 
 Copy linear(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
@@ -56,13 +65,6 @@ Copy rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pit
   copy.from_pitch = from_pitch;
   copy.height = height;
   return copy;
-}
-
-/// Where a copy from or to a variable begins.
-std::byte* symbol_address(Machine& machine, const void* symbol, std::size_t count, std::size_t offset) {
-  const auto [address, size] = symbol_of(machine, symbol);
-  require(offset <= size && count <= size - offset);
-  return reinterpret_cast<std::byte*>(address + offset);
 }
 
 cudaError_t enqueue(cudaStream_t stream, auto&& make, const char* function = __builtin_FUNCTION()) {
@@ -206,11 +208,11 @@ TILEWRIGHT_EXPORT cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* at
   return call([&](Machine& machine) {
     require(attributes != nullptr);
     *attributes = {};
-    const Allocation* const found = machine.find(address_of(pointer)).second;
-    attributes->device = found == nullptr ? -2 : 0;
+    const auto found = machine.known_memory(address_of(pointer));
+    attributes->device = found ? 0 : -2;
     attributes->hostPointer = const_cast<void*>(pointer);
     attributes->type = cudaMemoryTypeUnregistered;
-    if (found == nullptr) return;
+    if (!found) return;
     attributes->devicePointer = const_cast<void*>(pointer);
     attributes->type = found->kind == MemoryKind::device    ? cudaMemoryTypeDevice
                        : found->kind == MemoryKind::managed ? cudaMemoryTypeManaged
