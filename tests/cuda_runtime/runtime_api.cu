@@ -175,6 +175,7 @@ void launches_of_all_kinds() {
   char* out = nullptr;
   CHECK(cudaMallocManaged(&out, 20));
   CHECK(cudaLaunchKernelEx(&configuration, take_struct, wide, out));
+  CHECK(cudaDeviceSynchronize());
   EXPECT(std::strcmp(out, wide.text) == 0);
 
   int blocks = 0, attribute = 0;

@@ -207,7 +207,7 @@ def test_races_between_streams_are_found(tilewright, tmp_path):
     names = subprocess.run(
         [tilewright.program, "emulate", "run", "--", program], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert len(names) == 33
+    assert len(names) == 45
     for name in names:
         report = tmp_path / "report.json"
         finished = tilewright("emulate", "run", "--json", str(report), "--", program, name)
@@ -223,6 +223,14 @@ def test_races_between_streams_are_found(tilewright, tmp_path):
         r"not ordered after the write by kernel write\(int\*\) in stream 3"
     )
     assert re.search(wanted, finished.stderr), finished.stderr
+    finished = tilewright("emulate", "run", "--", program, "race_of_a_read_by_the_host")
+    assert re.search(
+        r"read of memory at address 0x[0-9a-f]+ by the host, at stream_races\+0x[0-9a-f]+, not ordered after the write by "
+        r"kernel write\(int\*\) in stream 3: the host has not waited for it",
+        finished.stderr,
+    ), finished.stderr
+    assert "lineinfo" not in finished.stderr
+    assert tilewright("emulate", "run", "--fast", "--", program, "race_of_a_read_by_the_host").returncode == 0
 
 
 def test_separately_compiled_files_are_linked(tilewright, tmp_path):

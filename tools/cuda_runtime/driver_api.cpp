@@ -34,7 +34,7 @@ thread_local std::vector<CUcontext> contexts;
 template <class F>
 CUresult call(F&& f, const char* function = __builtin_FUNCTION()) {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   if (machine.sticky != CUDA_SUCCESS) return machine.sticky;
   try {
     f(machine);
@@ -618,7 +618,7 @@ TILEWRIGHT_EXPORT CUresult cuPointerGetAttributes(unsigned count, CUpointer_attr
                                                   CUdeviceptr address) {
   const bool is_known = [&] {
     Machine& machine = Machine::get();
-    const std::scoped_lock lock(machine.mutex);
+    const MachineLock lock(machine);
     return machine.known_memory(address).has_value();
   }();
   for (unsigned i = 0; i < count; ++i) {

@@ -258,19 +258,33 @@ emulator::EmulatorOptions Machine::emulator_options() const {
 
 CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
   CUdeviceptr address = 0;
-  try {
-    address = memory_->allocate(bytes);
-  } catch (const OutOfMemory&) {
-    fail(CUDA_ERROR_OUT_OF_MEMORY);
+  if (kind == MemoryKind::device) {
+    try {
+      address = memory_->allocate(bytes);
+    } catch (const OutOfMemory& error) {
+      fail(CUDA_ERROR_OUT_OF_MEMORY, error.what());
+    }
+    unwritten_.add(address, address + bytes);
+  } else {
+    const std::size_t free_bytes = static_cast<std::size_t>(settings.memory_bytes) - used_bytes();
+    std::byte* const memory = bytes <= free_bytes ? host_watch_.allocate(bytes) : nullptr;
+    if (memory == nullptr) {
+      fail(CUDA_ERROR_OUT_OF_MEMORY, fmt::format("emulator: cannot allocate {} bytes: {} of {} bytes are free", bytes,
+                                                 free_bytes, settings.memory_bytes));
+    }
+    memory_->lend(memory, bytes);
+    address = reinterpret_cast<CUdeviceptr>(memory);
+    order_.add_host_memory(address, address + bytes);
   }
   allocations_[address] = {kind, bytes};
   order_.forget(address, address + bytes);
-  if (kind == MemoryKind::device) {
-    unwritten_.add(address, address + bytes);
-  } else {
-    std::memset(reinterpret_cast<void*>(address), 0, bytes);  // as the host's operating system does
-  }
   return address;
+}
+
+void Machine::release(CUdeviceptr address, const Allocation& allocation) {
+  memory_->deallocate(address, allocation.kind != MemoryKind::registered);
+  order_.remove_host_memory(address, address + allocation.bytes);
+  host_watch_.free(reinterpret_cast<std::byte*>(address));
 }
 
 Allocate Machine::graph_allocation(std::size_t bytes) const {
@@ -325,22 +339,24 @@ void Machine::free(CUdeviceptr address, std::initializer_list<MemoryKind> kinds)
     pool->second->used -= found->second.bytes;
     pooled.erase(pool);
   }
+  release(address, found->second);
   allocations_.erase(found);
-  memory_->deallocate(address);
   graph_storage_.erase(address);
 }
 
 void Machine::register_host(void* address, std::size_t bytes) {
   require(address != nullptr && bytes != 0);
   require(memory_->lend(static_cast<std::byte*>(address), bytes), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-  allocations_[reinterpret_cast<CUdeviceptr>(address)] = {MemoryKind::registered, bytes};
+  const auto begin = reinterpret_cast<CUdeviceptr>(address);
+  allocations_[begin] = {MemoryKind::registered, bytes};
+  order_.add_host_memory(begin, begin + bytes);
 }
 
 void Machine::unregister_host(void* address) {
   const auto found = allocations_.find(reinterpret_cast<CUdeviceptr>(address));
   require(found != allocations_.end() && found->second.kind == MemoryKind::registered,
           CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
-  memory_->deallocate(found->first);
+  release(found->first, found->second);
   allocations_.erase(found);
 }
 
@@ -363,7 +379,12 @@ std::optional<Machine::KnownMemory> Machine::known_memory(CUdeviceptr address) c
 }
 
 std::size_t Machine::used_bytes() const {
-  return memory_->allocated_bytes(emulator::Owner::caller) + memory_->allocated_bytes(emulator::Owner::module);
+  std::size_t used =
+      memory_->allocated_bytes(emulator::Owner::caller) + memory_->allocated_bytes(emulator::Owner::module);
+  for (const auto& [begin, allocation] : allocations_) {
+    if (allocation.kind == MemoryKind::managed || allocation.kind == MemoryKind::pinned) used += allocation.bytes;
+  }
+  return used;
 }
 
 void Machine::mark_written(CUdeviceptr address, std::size_t bytes) { unwritten_.remove(address, address + bytes); }
@@ -951,6 +972,8 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
   emulator::Footprint footprint, early;
   emulator::EmulatedKernel& loaded = kernel(launch.function);
   const bool launches_dependents = loaded.program().launches_dependents;
+  const bool notes_footprints =
+      has_streams_ || host_watch_.has_memory() || settings.skips_repeats || launches_dependents;
   bool is_interrupted = false;
   try {
     const CaughtSignals signals;
@@ -962,7 +985,7 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
     loaded.launch(config, launch.parameters,
                   {.log = &log,
                    .unwritten = &unwritten_,
-                   .footprint = has_streams_ || settings.skips_repeats || launches_dependents ? &footprint : nullptr,
+                   .footprint = notes_footprints ? &footprint : nullptr,
                    .early = launch.starts_early ? &early : nullptr});
   } catch (const emulator::EmulationFinding& finding) {
     static_cast<void>(log.add_fatal(finding.finding(), 0, "launch"));
@@ -996,6 +1019,28 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
   }
   note_accesses(line, launch.function->name, name, std::move(footprint));
   if (early_start) early_starts_[line.chain] = *std::move(early_start);
+}
+
+// Calls of host code -------------------------------------------------------------------------------------------------
+
+void Machine::begin_call() {
+  if (calls_++ != 0) return;
+  for (const HostAccess& access : host_watch_.unprotect()) {
+    Finding found;
+    found.kind = FindingKind::stream_race;
+    found.address = access.address;
+    found.detail = fmt::format(
+        "{} of memory at address {:#x} by the host, at {}, not ordered after the {} by {}: the host has not waited for "
+        "it",
+        access.is_write ? "write" : "read", access.address, access.location, access.use.is_write ? "write" : "read",
+        access.use.name);
+    found.location.ptx_text = access.location;
+    report_finding(found);
+  }
+}
+
+void Machine::end_call() {
+  if (--calls_ == 0 && settings.check_global) host_watch_.protect(order_);
 }
 
 // Reports ------------------------------------------------------------------------------------------------------------
@@ -1059,7 +1104,7 @@ void Machine::reset() {
   for (const auto& [address, allocation] : allocations_) {
     if (allocation.kind == MemoryKind::registered) continue;
     unwritten_.remove(address, address + allocation.bytes);
-    memory_->deallocate(address);
+    release(address, allocation);
   }
   std::erase_if(allocations_, [](const auto& each) { return each.second.kind != MemoryKind::registered; });
   pooled.clear();

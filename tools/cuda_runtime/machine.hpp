@@ -21,6 +21,7 @@
 #include "tilewright/emulator/emulated_kernel.hpp"
 #include "tilewright/emulator/global_memory.hpp"
 #include "tilewright/emulator/unwritten_bytes.hpp"
+#include "tools/cuda_runtime/host_watch.hpp"
 #include "tools/cuda_runtime/library_call.hpp"
 #include "tools/cuda_runtime/repeated_work.hpp"
 #include "tools/cuda_runtime/run_report.hpp"
@@ -301,6 +302,9 @@ class Machine {
   void note_failure(std::string_view function, const ApiError& error);
   void write_report();
   void reset();
+  /// A function of CUDA begins or ends; see MachineLock.
+  void begin_call();
+  void end_call();
 
   Pool default_pool;
   std::set<Pool*> pools;
@@ -347,6 +351,8 @@ class Machine {
   /// Whether all CTAs of the launch are resident at the same time.
   bool fits(const KernelLaunch& launch);
   bool is_inside(const std::byte* address, std::size_t bytes) const;
+  /// Memory of one of allocations_ is no longer accessible.
+  void release(CUdeviceptr address, const Allocation& allocation);
   /// "the destination, 64 bytes at 0x1000, is not inside one allocation (0 bytes past the end of ...)"
   std::string why_outside(std::string_view what, const std::byte* address, std::size_t bytes) const;
   /// A forked child reports only its own findings.
@@ -357,6 +363,8 @@ class Machine {
   std::map<CUdeviceptr, std::shared_ptr<void>> graph_storage_;  // of allocations of graphs
   emulator::UnwrittenBytes unwritten_;
   StreamOrder order_;
+  HostWatch host_watch_;
+  int calls_ = 0;  // functions of CUDA that run: a host function of a stream may call others
   /// The last work of a chain, if it is a kernel that lets dependent launches start before it ends.
   struct EarlyStart {
     std::string name;
@@ -380,6 +388,20 @@ class Machine {
   std::chrono::steady_clock::time_point written_;  // when the report was written last
 
   friend class Module;
+};
+
+/// The machine's lock while a function of CUDA runs. Host code that accesses memory in use outside of such functions is
+/// a finding.
+class MachineLock {
+ public:
+  explicit MachineLock(Machine& machine) : machine_(machine), lock_(machine.mutex) { machine_.begin_call(); }
+  ~MachineLock() { machine_.end_call(); }
+  MachineLock(const MachineLock&) = delete;
+  MachineLock& operator=(const MachineLock&) = delete;
+
+ private:
+  Machine& machine_;
+  const std::scoped_lock<std::recursive_mutex> lock_;
 };
 
 }  // namespace tilewright::cuda_runtime

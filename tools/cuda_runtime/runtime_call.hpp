@@ -28,7 +28,7 @@ extern thread_local cudaStreamCaptureMode capture_mode;
 template <class F>
 cudaError_t call(F&& f, const char* function = __builtin_FUNCTION()) {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   runtime_has_context = runtime_has_context || driver_function == nullptr;
   auto code = static_cast<cudaError_t>(machine.sticky);
   if (code == cudaSuccess) {

@@ -124,7 +124,7 @@ std::pair<CUdeviceptr, std::size_t> symbol_of(Machine& machine, const void* symb
 // NOLINTBEGIN(bugprone-reserved-identifier)
 TILEWRIGHT_EXPORT void** __cudaRegisterFatBinary(void* wrapper) {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   const auto* const binary = static_cast<const FatBinaryWrapper*>(wrapper);
   return reinterpret_cast<void**>(machine.add_module([binary, target = machine.target] {
     return binary->version == 2 ? linked_ptx_for(binary->parts, target) : ptx_for(binary->image, target);
@@ -136,7 +136,7 @@ TILEWRIGHT_EXPORT void __cudaRegisterFatBinaryEnd(void**) {}
 /// Programs do this when they end, and may use CUDA after it.
 TILEWRIGHT_EXPORT void __cudaUnregisterFatBinary(void**) {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   machine.write_report();
 }
 
