@@ -87,6 +87,16 @@ int main(int, char** arguments) {
   if (which == 10) uninitialised_mbarrier<<<1, 64>>>(out);
   if (which == 11) grid_barrier<<<64, 1024>>>(reinterpret_cast<int*>(x));
   if (which == 12) barrier_of_libcudacxx<<<1, 64>>>(out);
+  if (which == 13) {  // copies past the ends of blocks of the host, and one that ends with its block
+    cudaMemset(x, 0, 256);
+    auto* const block = static_cast<float*>(std::malloc(200));
+    auto* const element = new float[10];
+    cudaMemcpy(block, x, 256, cudaMemcpyDeviceToHost);
+    cudaMemcpy(x, element + 2, 64, cudaMemcpyHostToDevice);
+    cudaMemcpy(block + 25, x, 100, cudaMemcpyDeviceToHost);
+    delete[] element;
+    std::free(block);
+  }
   if (which == 9) {
     cudaFree(x);
     host_pointer<<<1, 64>>>(x, out);

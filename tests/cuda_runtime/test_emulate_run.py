@@ -160,6 +160,17 @@ def test_calls_that_fail_are_named(tilewright, findings):
     assert re.search(r"note: cudaFreeHost returned .*: 0x[0-9a-f]+ was allocated by cudaMalloc\(\)", notes), notes
 
 
+def test_copies_past_the_end_of_host_memory_are_found(tilewright, findings):
+    finished = tilewright("emulate", "run", "--", findings, "13")
+    assert (finished.stdout, finished.returncode) == ("no error\n", 1), finished.stderr
+    assert "2 errors" in finished.stderr
+    begin = "by a copy in the default stream,"
+    written = rf"write of 256 bytes at address 0x[0-9a-f]+ of the host {begin} 56 bytes of it past the end of a 200-byte block"
+    assert re.search(written, finished.stderr), finished.stderr
+    read = rf"read of 64 bytes at address 0x[0-9a-f]+ of the host {begin} 32 bytes of it past the end of a 40-byte block of "
+    assert re.search(read + r"malloc\(\) or new, in which it begins at byte 8;", finished.stderr), finished.stderr
+
+
 def test_memory_that_was_freed_and_memory_of_the_host_are_named(tilewright, findings):
     assert "(0 bytes into a 256-byte allocation that was freed)" in tilewright("emulate", "run", "--", findings, "9").stderr
     assert "(in memory of the host" in tilewright("emulate", "run", "--", findings, "5").stderr

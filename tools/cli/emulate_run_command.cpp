@@ -118,10 +118,11 @@ std::string prepend(const char* name, const std::string& first, char separator) 
 }
 
 std::vector<std::string> environment_of(const std::string& libraries, const cuda_runtime::Settings& settings) {
-  std::vector<std::string> all{prepend("LD_LIBRARY_PATH", libraries, ':'),
-                               // A program may name another folder in its DT_RPATH, which is searched first.
-                               prepend("LD_PRELOAD", libraries + "/libcudart.so.13", ':'),
-                               fmt::format("{}={}", cuda_runtime::kSettingsVariable, to_json(settings))};
+  std::vector<std::string> all{
+      prepend("LD_LIBRARY_PATH", libraries, ':'),
+      // A program may name another folder in its DT_RPATH, which is searched first.
+      prepend("LD_PRELOAD", fmt::format("{0}/libcudart.so.13:{0}/libtilewright_host_blocks.so", libraries), ':'),
+      fmt::format("{}={}", cuda_runtime::kSettingsVariable, to_json(settings))};
   for (char** each = environ; *each != nullptr; ++each) {
     const std::string_view text(*each);
     const std::string_view name = text.substr(0, text.find('='));

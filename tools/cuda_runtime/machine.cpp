@@ -1,6 +1,7 @@
 #include "tools/cuda_runtime/machine.hpp"
 
 #include <cxxabi.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "tilewright/emulator/instruction_targets.hpp"
 #include "tools/cuda_runtime/caught_signals.hpp"
 #include "tools/cuda_runtime/error_table.hpp"
+#include "tools/cuda_runtime/host_blocks/host_blocks.hpp"
 
 namespace tilewright::cuda_runtime {
 namespace {
@@ -411,7 +413,7 @@ void Machine::copy(const Copy& copy, const Line& line) {
   if (copy.from == nullptr) fail(CUDA_ERROR_INVALID_VALUE, why_outside("the source", copy.from, 0));
   for_each_row(copy, [&](const CopyRow& row) { check_row(copy, row); });
   emulator::Footprint footprint;
-  for_each_row(copy, [&](const CopyRow& row) { copy_row(row, footprint); });
+  for_each_row(copy, [&](const CopyRow& row) { copy_row(row, footprint, line); });
   note_accesses(line, "", "a copy", std::move(footprint));
   if (is_from_device(copy) && !is_inside(copy.to, 1)) order_.host_waits(*line.clock);  // to memory that is not pinned
 }
@@ -426,7 +428,31 @@ void Machine::check_row(const Copy& copy, const CopyRow& row) const {
   check("the source", row.from, is_from_device(copy));
 }
 
-void Machine::copy_row(const CopyRow& row, emulator::Footprint& footprint) {
+std::size_t Machine::bytes_in_host_block(std::string_view verb, const std::byte* address, std::size_t bytes,
+                                         const Line& line) {
+  const auto at = reinterpret_cast<std::uint64_t>(address);
+  static const auto find_block = reinterpret_cast<decltype(&tilewright_find_host_block)>(
+      dlsym(RTLD_DEFAULT, "tilewright_find_host_block"));  // null without the library that is preloaded
+  std::uint64_t begin = 0, size = 0;
+  if (find_block == nullptr || is_inside(address, 1) || !find_block(at, &begin, &size)) return bytes;
+  const std::size_t left = begin + size - at;
+  if (bytes <= left) return bytes;
+  Finding found;
+  found.kind = FindingKind::out_of_bounds_global;
+  found.address = at;
+  found.detail = fmt::format(
+      "{} of {} bytes at address {:#x} of the host by a copy in {}, {} bytes of it past the end of a {}-byte block of "
+      "malloc() or new, in which it begins at byte {}; the copy ended there",
+      verb, bytes, at, line.stream, bytes - left, size, at - begin);
+  found.location.ptx_text = fmt::format("{} {}", verb, size);  // copies of other blocks are other findings
+  report_finding(found);
+  return left;
+}
+
+void Machine::copy_row(const CopyRow& given, emulator::Footprint& footprint, const Line& line) {
+  CopyRow row = given;
+  row.bytes = bytes_in_host_block("write", row.to, row.bytes, line);
+  row.bytes = bytes_in_host_block("read", row.from, row.bytes, line);
   std::memmove(row.to, row.from, row.bytes);
   const auto begin = reinterpret_cast<CUdeviceptr>(row.to);
   const auto source = reinterpret_cast<CUdeviceptr>(row.from);

@@ -333,7 +333,9 @@ class Machine {
   /// Fails if a row of a copy is not inside one allocation, as memory of the device must be.
   void check_row(const Copy& copy, const CopyRow& row) const;
   /// Copies a row, and adds its accesses to memory of the device to `footprint`.
-  void copy_row(const CopyRow& row, emulator::Footprint& footprint);
+  void copy_row(const CopyRow& row, emulator::Footprint& footprint, const Line& line);
+  /// How many of the bytes are in the block of host memory that they begin in. If not all are, that is a finding.
+  std::size_t bytes_in_host_block(std::string_view verb, const std::byte* address, std::size_t bytes, const Line& line);
   void fill(const Fill& fill, const Line& line);
   void allocate(const Allocate& allocation, const Line& line);
   void call_library(const LibraryCall& call, const Line& line);
