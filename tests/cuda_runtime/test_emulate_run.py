@@ -160,6 +160,26 @@ def test_calls_that_fail_are_named(tilewright, findings):
     assert re.search(r"note: cudaFreeHost returned .*: 0x[0-9a-f]+ was allocated by cudaMalloc\(\)", notes), notes
 
 
+def test_notes_say_why_calls_fail(tilewright, findings):
+    finished = tilewright("emulate", "run", "--", findings, "14")
+    assert (finished.stdout, finished.returncode) == ("no error\n", 0), finished.stderr
+    for wanted in [
+        "cudaMemset returned cudaErrorInvalidValue: .*: the destination, 4 bytes at 0x",
+        "cudaMemset2D returned cudaErrorInvalidPitchValue: .*: the pitch is 4 bytes, and a row has 8",
+        "cudaMemcpy2D returned cudaErrorInvalidPitchValue: .*: the pitch is 8 bytes, and a row has 16",
+        r"cudaLaunchKernel returned .*: race\(float const\*, float\*\) was not launched with 1048576 bytes of dynamic shared memory",
+        "cudaFuncSetAttribute returned .*: the kernel may have at most [0-9]+ bytes of dynamic shared memory",
+        r"cudaLaunchKernel returned .*: race\(float const\*, float\*\) has 2 parameters, and the array of arguments is a null pointer",
+        "cudaLaunchCooperativeKernel returned .* a cooperative launch of it has at most 2 CTAs on each of the 4 multipro",
+        "cudaLaunchKernel returned .*: there is no such stream, or it was destroyed",
+        "cudaEventElapsedTime returned .*: the second event was never recorded",
+        "cudaEventRecord returned .*: there is no such event, or it was destroyed",
+        "cudaMalloc returned .*: emulator: cannot allocate 1125899906842624 bytes",
+        "cudaMallocManaged returned .*: emulator: cannot allocate 1125899906842624 bytes",
+    ]:
+        assert re.search(f"note: {wanted}", finished.stderr), f"{wanted}: {finished.stderr}"
+
+
 def test_copies_past_the_end_of_host_memory_are_found(tilewright, findings):
     finished = tilewright("emulate", "run", "--", findings, "13")
     assert (finished.stdout, finished.returncode) == ("no error\n", 1), finished.stderr

@@ -348,7 +348,10 @@ void Machine::free(CUdeviceptr address, std::initializer_list<MemoryKind> kinds)
 
 void Machine::register_host(void* address, std::size_t bytes) {
   require(address != nullptr && bytes != 0);
-  require(memory_->lend(static_cast<std::byte*>(address), bytes), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  if (!memory_->lend(static_cast<std::byte*>(address), bytes)) {
+    fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+         fmt::format("{} bytes at {} overlap an allocation of CUDA or memory that is registered", bytes, address));
+  }
   const auto begin = reinterpret_cast<CUdeviceptr>(address);
   allocations_[begin] = {MemoryKind::registered, bytes};
   order_.add_host_memory(begin, begin + bytes);
@@ -527,7 +530,7 @@ Stream* Machine::stream(CUstream handle) {
     return &per_thread_stream;
   }
   const auto found = streams_.find(handle);
-  require(found != streams_.end(), CUDA_ERROR_INVALID_HANDLE);
+  if (found == streams_.end()) fail(CUDA_ERROR_INVALID_HANDLE, "there is no such stream, or it was destroyed");
   return found->second.get();
 }
 
@@ -543,7 +546,7 @@ void Machine::destroy_event(CUevent handle) { require(events_.erase(handle) != 0
 
 Event* Machine::event(CUevent handle) {
   const auto found = events_.find(handle);
-  require(found != events_.end(), CUDA_ERROR_INVALID_HANDLE);
+  if (found == events_.end()) fail(CUDA_ERROR_INVALID_HANDLE, "there is no such event, or it was destroyed");
   return found->second.get();
 }
 
@@ -939,10 +942,14 @@ KernelLaunch Machine::make_launch(Function* function, const runtime::LaunchConfi
     std::memcpy(launch.parameters.data(), buffer, std::min(size, launch.parameters.size()));
     return launch;
   }
-  require(arguments != nullptr || program.parameters.empty());
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {
     const emulator::ParameterRange& parameter = program.parameters[i];
-    require(arguments[i] != nullptr);
+    if (arguments == nullptr || arguments[i] == nullptr) {
+      fail(CUDA_ERROR_INVALID_VALUE,
+           fmt::format("{} has {} parameters, and {} is a null pointer", demangled(function->name),
+                       program.parameters.size(),
+                       arguments == nullptr ? "the array of arguments" : fmt::format("argument {}", i)));
+    }
     std::memcpy(launch.parameters.data() + parameter.begin, arguments[i], parameter.size);
   }
   return launch;
@@ -971,15 +978,27 @@ void Machine::check_launch(const KernelLaunch& launch) {
            fmt::format("its __launch_bounds__ allow {} threads per block", program.maximum_block));
   }
   if (config.dynamic_smem_bytes > static_cast<std::uint32_t>(std::max(0, launch.function->max_dynamic_shared))) {
-    note(fmt::format(
-        "{} was launched with {} bytes of dynamic shared memory, more than the {} that it may use: set "
-        "cudaFuncAttributeMaxDynamicSharedMemorySize",
-        printable(launch.function->name, 200), config.dynamic_smem_bytes, launch.function->max_dynamic_shared));
-    fail(CUDA_ERROR_INVALID_VALUE);
+    fail(
+        CUDA_ERROR_INVALID_VALUE,
+        fmt::format("{} was not launched with {} bytes of dynamic shared memory, more than the {} that it may use: set "
+                    "cudaFuncAttributeMaxDynamicSharedMemorySize",
+                    demangled(launch.function->name), config.dynamic_smem_bytes, launch.function->max_dynamic_shared));
   }
   const std::uint64_t ctas_per_cluster = std::uint64_t{config.cluster.x} * config.cluster.y * config.cluster.z;
-  require(ctas_per_cluster <= (launch.function->non_portable_cluster ? 16U : 8U), CUDA_ERROR_INVALID_CLUSTER_SIZE);
-  require(!config.cooperative || fits(launch), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  const std::uint64_t most_in_cluster = launch.function->non_portable_cluster ? 16 : 8;
+  if (ctas_per_cluster > most_in_cluster) {
+    fail(CUDA_ERROR_INVALID_CLUSTER_SIZE,
+         fmt::format("{} was not launched with {} CTAs per cluster: it may have {}{}", demangled(launch.function->name),
+                     ctas_per_cluster, most_in_cluster,
+                     most_in_cluster == 8 ? ", or 16 with cudaFuncAttributeNonPortableClusterSizeAllowed" : ""));
+  }
+  if (config.cooperative && !fits(launch)) {
+    const int resident =
+        max_blocks_per_multiprocessor(launch.function, static_cast<int>(threads), config.dynamic_smem_bytes);
+    refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+           fmt::format("a cooperative launch of it has at most {} CTAs on each of the {} multiprocessors", resident,
+                       properties.sm_count));
+  }
 }
 
 bool Machine::fits(const KernelLaunch& launch) {

@@ -288,7 +288,12 @@ TILEWRIGHT_EXPORT cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncA
     const emulator::Program& program = machine.kernel(function).program();
     if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
       const std::int64_t limit = machine.properties.smem_per_block_bytes - program.static_shared_bytes;
-      require(value >= 0 && value <= limit);
+      if (value < 0 || value > limit) {
+        fail(CUDA_ERROR_INVALID_VALUE,
+             fmt::format(
+                 "the kernel may have at most {} bytes of dynamic shared memory beside its {} static ones, not {}",
+                 limit, program.static_shared_bytes, value));
+      }
       function->max_dynamic_shared = value;
     } else if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
       function->non_portable_cluster = value != 0;
@@ -319,18 +324,30 @@ TILEWRIGHT_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, cons
 
 // Occupancy ----------------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// `function` is the name of the function that the program has called.
+cudaError_t store_max_blocks(int* blocks, const void* kernel, int threads, std::size_t shared,
+                             const char* function = __builtin_FUNCTION()) {
+  return call(
+      [&](Machine& machine) {
+        require(blocks != nullptr && threads > 0);
+        *blocks = max_blocks(machine, kernel, threads, shared);
+      },
+      function);
+}
+
+}  // namespace
+
 TILEWRIGHT_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* kernel,
                                                                                      int threads, size_t shared,
                                                                                      unsigned) {
-  return call([&](Machine& machine) {
-    require(blocks != nullptr && threads > 0);
-    *blocks = max_blocks(machine, kernel, threads, shared);
-  });
+  return store_max_blocks(blocks, kernel, threads, shared);
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel,
                                                                             int threads, size_t shared) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, kernel, threads, shared, 0);
+  return store_max_blocks(blocks, kernel, threads, shared);
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* kernel, int blocks,
