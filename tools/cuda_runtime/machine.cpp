@@ -1068,8 +1068,20 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
 
 // Calls of host code -------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// What the emulator allocates while a function of CUDA runs is no memory of the program.
+void ignore_host_blocks(bool ignore) {
+  static const auto set = reinterpret_cast<decltype(&tilewright_ignore_host_blocks)>(
+      dlsym(RTLD_DEFAULT, "tilewright_ignore_host_blocks"));  // null without the library that is preloaded
+  if (set != nullptr) set(ignore);
+}
+
+}  // namespace
+
 void Machine::begin_call() {
   if (calls_++ != 0) return;
+  ignore_host_blocks(true);
   for (const HostAccess& access : host_watch_.unprotect()) {
     Finding found;
     found.kind = FindingKind::stream_race;
@@ -1085,7 +1097,9 @@ void Machine::begin_call() {
 }
 
 void Machine::end_call() {
-  if (--calls_ == 0 && settings.check_global) host_watch_.protect(order_);
+  if (--calls_ != 0) return;
+  if (settings.check_global) host_watch_.protect(order_);
+  ignore_host_blocks(false);
 }
 
 // Reports ------------------------------------------------------------------------------------------------------------

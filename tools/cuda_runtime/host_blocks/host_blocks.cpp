@@ -77,8 +77,11 @@ class Lock {
   Shard& shard_;
 };
 
+/// Of the initial-exec model, whose variables are there without a call of malloc().
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool ignores_blocks = false;
+
 void* remember(void* pointer, std::size_t bytes) {
-  if (pointer == nullptr) return pointer;
+  if (pointer == nullptr || ignores_blocks) return pointer;
   const auto begin = reinterpret_cast<std::uint64_t>(pointer);
   Shard& shard = bytes < kRange ? shard_of(begin) : large;
   const Lock lock(shard);
@@ -141,6 +144,8 @@ TILEWRIGHT_EXPORT bool tilewright_find_host_block(std::uint64_t address, std::ui
   return find_in(shard_of(address), address, begin, bytes) || find_in(large, address, begin, bytes) ||
          find_in(shard_of(address - kRange), address, begin, bytes);
 }
+
+TILEWRIGHT_EXPORT void tilewright_ignore_host_blocks(bool ignore) { ignores_blocks = ignore; }
 
 TILEWRIGHT_EXPORT void* malloc(std::size_t bytes) { return remember(__libc_malloc(bytes), bytes); }
 TILEWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t bytes) {
