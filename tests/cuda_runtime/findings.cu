@@ -111,6 +111,15 @@ int main(int, char** arguments) {
     cudaMalloc(&x, std::size_t{1} << 50);
     cudaMallocManaged(&x, std::size_t{1} << 50);
   }
+  if (which == 15) {  // a copy of memory that no one has written, and two of memory that is written in part and wholly
+    float *unwritten = nullptr, part[64];
+    cudaMalloc(&unwritten, 256);
+    cudaMemcpy(part, unwritten, 256, cudaMemcpyDeviceToHost);
+    cudaMemset(unwritten, 0, 4);
+    cudaMemcpy(part, unwritten, 256, cudaMemcpyDeviceToHost);
+    cudaMemset(unwritten, 0, 256);
+    cudaMemcpy(part, unwritten, 256, cudaMemcpyDeviceToHost);
+  }
   if (which == 13) {  // copies past the ends of blocks of the host, and one that ends with its block
     cudaMemset(x, 0, 256);
     auto* const block = static_cast<float*>(std::malloc(200));

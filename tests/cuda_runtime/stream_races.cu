@@ -116,7 +116,7 @@ int main(int, char** arguments) {
          static_cast<void>(seen[3]);
        }},
       {"host_after_a_copy",
-       [&] { write_managed(), cudaMemcpy(host, y, 4, cudaMemcpyDeviceToHost), static_cast<void>(seen[3]); }},
+       [&] { write_managed(), cudaMemcpy(host, x, 4, cudaMemcpyDeviceToHost), static_cast<void>(seen[3]); }},
       {"host_after_a_signal",
        [&] {
          write_and_signal<<<1, kSize, 0, a>>>(managed, large);

@@ -180,6 +180,15 @@ def test_notes_say_why_calls_fail(tilewright, findings):
         assert re.search(f"note: {wanted}", finished.stderr), f"{wanted}: {finished.stderr}"
 
 
+def test_a_copy_of_memory_that_no_one_has_written_is_warned_of(tilewright, findings):
+    finished = tilewright("emulate", "run", "--", findings, "15")
+    assert (finished.stdout, finished.returncode) == ("no error\n", 0), finished.stderr
+    assert "warning: uninitialised global read\n  copy of 256 bytes at global address 0x" in finished.stderr
+    assert "0 errors, 1 warning;" in finished.stderr
+    assert "more of this kind" not in finished.stderr
+    assert "warning" not in tilewright("emulate", "run", "--fast", "--", findings, "15").stderr.replace("0 warnings", "")
+
+
 def test_copies_past_the_end_of_host_memory_are_found(tilewright, findings):
     finished = tilewright("emulate", "run", "--", findings, "13")
     assert (finished.stdout, finished.returncode) == ("no error\n", 1), finished.stderr

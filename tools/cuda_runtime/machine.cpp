@@ -415,10 +415,37 @@ void Machine::copy(const Copy& copy, const Line& line) {
   if (copy.to == nullptr) fail(CUDA_ERROR_INVALID_VALUE, why_outside("the destination", copy.to, 0));
   if (copy.from == nullptr) fail(CUDA_ERROR_INVALID_VALUE, why_outside("the source", copy.from, 0));
   for_each_row(copy, [&](const CopyRow& row) { check_row(copy, row); });
+  check_copy_of_unwritten(copy, line);
   emulator::Footprint footprint;
   for_each_row(copy, [&](const CopyRow& row) { copy_row(row, footprint, line); });
   note_accesses(line, "", "a copy", std::move(footprint));
   if (is_from_device(copy) && !is_inside(copy.to, 1)) order_.host_waits(*line.clock);  // to memory that is not pinned
+}
+
+void Machine::check_copy_of_unwritten(const Copy& copy, const Line& line) {
+  const auto is_of_device = [&](const std::byte* address) {
+    const Allocation* const found = find(reinterpret_cast<CUdeviceptr>(address)).second;
+    return found != nullptr && found->kind == MemoryKind::device;
+  };
+  if (!is_of_device(copy.from) || is_of_device(copy.to)) return;
+  bool is_unwritten = true;
+  for_each_row(copy, [&](const CopyRow& row) {
+    const auto begin = reinterpret_cast<CUdeviceptr>(row.from);
+    const std::vector<emulator::UnwrittenBytes::Range> ranges = unwritten_within(begin, begin + row.bytes);
+    is_unwritten = is_unwritten && ranges.size() == 1 &&
+                   ranges.front() == emulator::UnwrittenBytes::Range(begin, begin + row.bytes);
+  });
+  if (!is_unwritten) return;
+  Finding found;
+  found.kind = FindingKind::uninitialised_global_read;
+  found.severity = emulator::Severity::warning;
+  found.address = reinterpret_cast<CUdeviceptr>(copy.from);
+  found.detail = fmt::format(
+      "copy of {} bytes at global address {:#x} to the host in {}, of which no one has written any: is a launch "
+      "missing, "
+      "or has one failed?",
+      copy.width * copy.height * copy.depth, found.address, line.stream);
+  report_finding(found);
 }
 
 void Machine::check_row(const Copy& copy, const CopyRow& row) const {

@@ -332,6 +332,8 @@ class Machine {
   void copy(const Copy& copy, const Line& line);
   /// Fails if a row of a copy is not inside one allocation, as memory of the device must be.
   void check_row(const Copy& copy, const CopyRow& row) const;
+  /// A copy to the host of memory of the device that no one has written at all is a finding.
+  void check_copy_of_unwritten(const Copy& copy, const Line& line);
   /// Copies a row, and adds its accesses to memory of the device to `footprint`.
   void copy_row(const CopyRow& row, emulator::Footprint& footprint, const Line& line);
   /// How many of the bytes are in the block of host memory that they begin in. If not all are, that is a finding.
