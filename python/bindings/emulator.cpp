@@ -91,6 +91,19 @@ class KernelModule {
     return result;
   }
 
+  /// For each parameter of a kernel: how NumPy writes the type that it points to ("<f4"), or "" if that is not known.
+  std::vector<std::string> pointed_to(const std::string& name) const {
+    std::vector<std::string> types;
+    for (const emulator::KernelParameter& parameter : module_->kernel(name).parameters) {
+      using emulator::PtxType;
+      const std::optional<PtxType> type = parameter.element;
+      const bool is_known = type && *type != PtxType::bf16;
+      const char letter = !is_known ? ' ' : !emulator::is_integer(*type) ? 'f' : emulator::is_signed(*type) ? 'i' : 'u';
+      types.push_back(is_known ? fmt::format("<{}{}", letter, emulator::bytes(*type)) : std::string());
+    }
+    return types;
+  }
+
   /// The profile of the last launch.
   nb::dict profile() const {
     nb::dict result;
@@ -195,6 +208,7 @@ void bind_emulator(nb::module_& module) {
       .def(nb::init<const std::string&, bool, const std::string&, const std::vector<std::string>&, std::uint64_t>(),
            "source"_a, "is_path"_a, "target"_a, "include_folders"_a, "steps"_a)
       .def_prop_ro("kernels", &KernelModule::kernels, "The names of the kernels.")
+      .def("pointed_to", &KernelModule::pointed_to, "kernel"_a, "What the kernel's parameters point to.")
       .def("launch", &KernelModule::launch, "kernel"_a, "grid"_a, "block"_a, "cluster"_a, "shared_bytes"_a,
            "cooperative"_a, "arguments"_a, "profile"_a, "Runs a launch and returns its findings.")
       .def("profile", &KernelModule::profile, nb::sig("def profile(self) -> dict[str, Any]"),

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -174,7 +175,8 @@ class Module:
         `kernel` may be left out if there is only one. Each of `args` is a C-contiguous NumPy array, which the kernel
         reads and writes in place; an Output; a number, which must fit the parameter's type; None for a null pointer; or
         the bytes of a struct. Raises InvalidArgument for arguments and extents that the kernel does not take, and names
-        the index of the parameter. A finding is returned, not raised; the launch continues after it where it can.
+        the index of the parameter. A finding is returned, not raised; the launch continues after it where it can. An
+        array whose elements are not of the type that the kernel's parameter points to is taken, with a RuntimeWarning.
         """
         return self._launch(kernel, grid, block, args, cluster, shared_bytes, cooperative, False)
 
@@ -211,6 +213,8 @@ class Module:
         profile: bool,
     ) -> list[Finding]:
         arguments = [_argument(index, value) for index, value in enumerate(args)]
+        for index, (wanted, value) in enumerate(zip(self._module.pointed_to(kernel), args, strict=False)):
+            _warn_of_other_elements(index, wanted, value)
         found = self._module.launch(
             kernel,
             _extents(grid, "grid"),
@@ -253,6 +257,22 @@ def _argument(index: int, value: Any) -> Any:
     if is_read_only:
         raise InvalidArgument(f"args[{index}] is read-only: pass a copy")
     return (address, array.nbytes, initialised)
+
+
+def _warn_of_other_elements(index: int, wanted: str, value: Any) -> None:
+    """Warns of an array whose elements differ in size from `wanted`, or are integers in place of floats or the other way
+    round. Bytes are elements of every type."""
+    array = value.array if isinstance(value, Output) else value
+    interface = getattr(array, "__array_interface__", None)
+    if not wanted or interface is None or not interface["shape"]:
+        return
+    given = interface["typestr"]
+    if given[1] not in "fiu" or given[2:] == "1":
+        return
+    if given[2:] != wanted[2:] or (given[1] == "f") != (wanted[1] == "f"):
+        text = f"args[{index}] has elements of {given!r}, and the kernel's parameter points to elements of {wanted!r}"
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+
 
 if not TYPE_CHECKING:  # type checkers find misspelt names themselves
     __getattr__ = refuse_unknown(__name__, __all__)

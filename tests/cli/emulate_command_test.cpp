@@ -220,6 +220,27 @@ TEST(EmulateArguments, NumbersOfAGivenTypeFitStructsOfItsSize) {
   EXPECT_EQ(argument_bytes("1.5", {emulator::PtxType::f16, 2, false, false}), bytes({0x00, 0x3e}));
 }
 
+TEST(EmulateArguments, ArraysOfOtherElementsThanTheParametersAreNamed) {
+  using emulator::PtxType;
+  const auto sentences = [](const std::string& text, std::optional<PtxType> element) {
+    const emulator::KernelInfo kernel{"k", "k", "k(float const*)", {{PtxType::u64, 8, true, false, element}}};
+    return other_elements(read_arguments(text, kernel), kernel);
+  };
+  EXPECT_THAT(
+      sentences("x:f64[2]=1", PtxType::f32),
+      testing::ElementsAre("--args: parameter 0 of k(float const*) points to f32, and the array has elements of "
+                           "f64"));
+  EXPECT_THAT(sentences("x:s32[2]", PtxType::f32), testing::SizeIs(1));
+  EXPECT_THAT(sentences("x:f32[2]", PtxType::u32), testing::SizeIs(1));
+  EXPECT_THAT(sentences("x:f16[2]", PtxType::bf16), testing::SizeIs(1));
+  EXPECT_THAT(sentences("x:u16[2]", PtxType::f16), testing::SizeIs(1));
+  for (const auto& [text, element] : {std::pair{"x:s32[2]", PtxType::u32}, std::pair{"x:u8[8]", PtxType::f32},
+                                      std::pair{"x:bf16[2]", PtxType::bf16}, std::pair{"x:f32[2]", PtxType::f32}}) {
+    EXPECT_THAT(sentences(text, element), testing::IsEmpty()) << text;
+  }
+  EXPECT_THAT(sentences("x:f64[2]", std::nullopt), testing::IsEmpty());
+}
+
 TEST(EmulateArguments, AreSplitAtCommasOutsideOfBrackets) {
   EXPECT_THAT(split_arguments("a.npy, out:f32[3,4] ,-1"), testing::ElementsAre("a.npy", "out:f32[3,4]", "-1"));
   EXPECT_TRUE(split_arguments(" ").empty());

@@ -415,7 +415,11 @@ int main(int argc, char** argv) {
   use_lt();
   use_epilogues();
   use_streams_and_graphs(handle);
-  CHECK(cublasDestroy(handle));
+  cudaStream_t stream;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cublasSetStream(handle, stream));
+  CHECK(cudaStreamDestroy(stream));
+  CHECK(cublasDestroy(handle));  // waits for the device, and needs no stream
   EXPECT(cublasDestroy(handle) == CUBLAS_STATUS_NOT_INITIALIZED);
   std::printf("all right\n");
   return 0;

@@ -87,6 +87,49 @@ int main(int, char** arguments) {
   if (which == 10) uninitialised_mbarrier<<<1, 64>>>(out);
   if (which == 11) grid_barrier<<<64, 1024>>>(reinterpret_cast<int*>(x));
   if (which == 12) barrier_of_libcudacxx<<<1, 64>>>(out);
+  if (which == 14) {  // calls that fail, each for another reason
+    cudaMemset(out + 1000000, 0, 4);
+    cudaMemset2D(x, 4, 0, 8, 2);
+    cudaMemcpy2D(x, 16, out, 8, 16, 2, cudaMemcpyDeviceToDevice);
+    race<<<1, 64, 1 << 20>>>(x, out);
+    cudaFuncSetAttribute(race, cudaFuncAttributeMaxDynamicSharedMemorySize, 300000);
+    cudaLaunchKernel(reinterpret_cast<const void*>(race), dim3(1), dim3(64), nullptr, 0, nullptr);
+    void* arguments[] = {&x, &out};
+    cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(race), dim3(10000), dim3(1024), arguments, 0, nullptr);
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    cudaStreamDestroy(stream);
+    race<<<1, 64, 0, stream>>>(x, out);
+    cudaEvent_t first, second;
+    cudaEventCreate(&first);
+    cudaEventCreate(&second);
+    cudaEventRecord(first);
+    float milliseconds = 0;
+    cudaEventElapsedTime(&milliseconds, first, second);
+    cudaEventDestroy(first);
+    cudaEventRecord(first);
+    cudaMalloc(&x, std::size_t{1} << 50);
+    cudaMallocManaged(&x, std::size_t{1} << 50);
+  }
+  if (which == 15) {  // a copy of memory that no one has written, and two of memory that is written in part and wholly
+    float *unwritten = nullptr, part[64];
+    cudaMalloc(&unwritten, 256);
+    cudaMemcpy(part, unwritten, 256, cudaMemcpyDeviceToHost);
+    cudaMemset(unwritten, 0, 4);
+    cudaMemcpy(part, unwritten, 256, cudaMemcpyDeviceToHost);
+    cudaMemset(unwritten, 0, 256);
+    cudaMemcpy(part, unwritten, 256, cudaMemcpyDeviceToHost);
+  }
+  if (which == 13) {  // copies past the ends of blocks of the host, and one that ends with its block
+    cudaMemset(x, 0, 256);
+    auto* const block = static_cast<float*>(std::malloc(200));
+    auto* const element = new float[10];
+    cudaMemcpy(block, x, 256, cudaMemcpyDeviceToHost);
+    cudaMemcpy(x, element + 2, 64, cudaMemcpyHostToDevice);
+    cudaMemcpy(block + 25, x, 100, cudaMemcpyDeviceToHost);
+    delete[] element;
+    std::free(block);
+  }
   if (which == 9) {
     cudaFree(x);
     host_pointer<<<1, 64>>>(x, out);

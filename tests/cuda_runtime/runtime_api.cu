@@ -175,6 +175,7 @@ void launches_of_all_kinds() {
   char* out = nullptr;
   CHECK(cudaMallocManaged(&out, 20));
   CHECK(cudaLaunchKernelEx(&configuration, take_struct, wide, out));
+  CHECK(cudaDeviceSynchronize());
   EXPECT(std::strcmp(out, wide.text) == 0);
 
   int blocks = 0, attribute = 0;
@@ -280,6 +281,45 @@ void memory_of_graphs() {
   }
   EXPECT(cudaMemcpy(host, memory, sizeof(host), cudaMemcpyDeviceToHost) == cudaErrorInvalidValue);
   static_cast<void>(cudaGetLastError());
+}
+
+// Nodes that copy to and from variables, and what the functions of nodes tell of them.
+void copies_of_variables_in_graphs() {
+  cudaGraph_t graph;
+  CHECK(cudaGraphCreate(&graph, 0));
+  const int values[] = {7};
+  int read = 0, other = 0;
+  cudaGraphNode_t to, from;
+  CHECK(cudaGraphAddMemcpyNodeToSymbol(&to, graph, nullptr, 0, counter, values, 4, 0, cudaMemcpyHostToDevice));
+  CHECK(cudaGraphAddMemcpyNodeFromSymbol(&from, graph, &to, 1, &read, counter, 4, 0, cudaMemcpyDeviceToHost));
+  EXPECT(cudaGraphMemcpyNodeSetParamsFromSymbol(from, &read, counter, 8, 0, cudaMemcpyDeviceToHost) ==
+         cudaErrorInvalidValue);
+  cudaMemcpy3DParms parameters;
+  CHECK(cudaGraphMemcpyNodeGetParams(from, &parameters));
+  EXPECT(parameters.dstPtr.ptr == &read && parameters.extent.width == 4 && parameters.kind == cudaMemcpyDeviceToHost);
+  cudaGraphExec_t executable;
+  CHECK(cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagAutoFreeOnLaunch));
+  unsigned long long flags = 0;
+  CHECK(cudaGraphExecGetFlags(executable, &flags));
+  EXPECT(flags == cudaGraphInstantiateFlagAutoFreeOnLaunch);
+  CHECK(cudaGraphExecMemcpyNodeSetParamsFromSymbol(executable, from, &other, counter, 4, 0, cudaMemcpyDeviceToHost));
+  CHECK(cudaGraphLaunch(executable, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  EXPECT(read == 0 && other == 7);
+  CHECK(cudaGraphExecDestroy(executable));
+  CHECK(cudaGraphDestroy(graph));
+}
+
+void attributes_of_pointers() {
+  void* variable = nullptr;
+  CHECK(cudaGetSymbolAddress(&variable, counter));
+  cudaPointerAttributes attributes;
+  CHECK(cudaPointerGetAttributes(&attributes, variable));
+  EXPECT(attributes.type == cudaMemoryTypeDevice && attributes.devicePointer == variable);
+  CHECK(cudaPointerGetAttributes(&attributes, &managed));
+  EXPECT(attributes.type == cudaMemoryTypeManaged && attributes.hostPointer == &managed);
+  CHECK(cudaPointerGetAttributes(&attributes, &attributes));
+  EXPECT(attributes.type == cudaMemoryTypeUnregistered);
 }
 
 // Nodes that are added and changed by cudaGraphNodeParams, clones, attributes of nodes, and user objects.
@@ -492,6 +532,8 @@ int main() {
   graphs();
   memory_of_graphs();
   graphs_of_any_nodes();
+  copies_of_variables_in_graphs();
+  attributes_of_pointers();
   attributes_of_streams();
   libraries();
   pools_and_limits();

@@ -11,6 +11,12 @@ constexpr int kBytes = kSize * sizeof(int);
 __global__ void write(int* x) { x[threadIdx.x] = static_cast<int>(threadIdx.x); }
 __global__ void read(const int* x, int* y) { y[threadIdx.x] = x[threadIdx.x]; }
 __global__ void count(int* x) { atomicAdd(x, 1); }
+__global__ void write_and_signal(int* x, volatile int* done) {
+  x[threadIdx.x] = static_cast<int>(threadIdx.x);
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) *done = 1;
+}
 
 // Kernels for programmatic dependent launches.
 __device__ void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
@@ -35,11 +41,13 @@ __global__ void read_after_the_wait_of_a_thread(const int* x, int* y) {
 }
 
 int main(int, char** arguments) {
-  int *x = nullptr, *y = nullptr, *z = nullptr, *host = nullptr;
+  int *x = nullptr, *y = nullptr, *z = nullptr, *host = nullptr, *managed = nullptr, *large = nullptr;
   cudaMalloc(&x, kBytes);
   cudaMalloc(&y, kBytes);
   cudaMalloc(&z, kBytes);
   cudaMallocHost(&host, kBytes);
+  cudaMallocManaged(&managed, kBytes);
+  cudaMallocManaged(&large, 100 * kBytes);
   cudaStream_t a, b, free_running;
   cudaStreamCreate(&a);
   cudaStreamCreate(&b);
@@ -83,7 +91,49 @@ int main(int, char** arguments) {
     cudaGraphLaunch(executable, a);
     cudaGraphLaunch(executable, a);
   };
+  volatile int* const seen = managed;  // what the host reads, and the compiler must not leave out
+  const auto write_managed = [&] { write<<<1, kSize, 0, a>>>(managed); };
+  const auto copy_to_host = [&] { cudaMemcpyAsync(host, x, kBytes, cudaMemcpyDeviceToHost, a); };
   const std::map<std::string, std::function<void()>> cases = {
+      {"race_of_a_read_by_the_host", [&] { write_managed(), static_cast<void>(seen[3]); }},
+      {"race_of_a_write_by_the_host",
+       [&] { read<<<1, kSize, 0, a>>>(managed, y), *static_cast<volatile int*>(managed) = 1; }},
+      {"race_of_a_copy_and_the_host", [&] { copy_to_host(), static_cast<void>(static_cast<volatile int*>(host)[5]); }},
+      {"race_of_the_host_in_a_large_array",
+       [&] {
+         for (int i = 0; i < 100; ++i) write<<<1, kSize, 0, a>>>(large + i * kSize);
+         cudaMemsetAsync(large, 0, 100 * kBytes, a);
+         static_cast<void>(static_cast<volatile int*>(large)[50 * kSize]);
+       }},
+      {"race_after_an_event_of_earlier_work",
+       [&] { cudaEventRecord(event, a), write_managed(), cudaEventSynchronize(event), static_cast<void>(seen[3]); }},
+      {"host_after_a_wait", [&] { write_managed(), cudaStreamSynchronize(a), static_cast<void>(seen[3]); }},
+      {"host_after_a_query",
+       [&] {
+         write_managed(), cudaEventRecord(event, a);
+         while (cudaEventQuery(event) != cudaSuccess) {
+         }
+         static_cast<void>(seen[3]);
+       }},
+      {"host_after_a_copy",
+       [&] { write_managed(), cudaMemcpy(host, x, 4, cudaMemcpyDeviceToHost), static_cast<void>(seen[3]); }},
+      {"host_after_a_signal",
+       [&] {
+         write_and_signal<<<1, kSize, 0, a>>>(managed, large);
+         while (static_cast<volatile int*>(large)[0] == 0) {
+         }
+         static_cast<void>(seen[3]);
+       }},
+      {"host_reads_what_a_copy_reads",
+       [&] { cudaMemcpyAsync(x, host, kBytes, to_device, a), static_cast<void>(static_cast<volatile int*>(host)[5]); }},
+      {"host_and_kernel_in_other_bytes",
+       [&] { write<<<1, kSize, 0, a>>>(large), static_cast<volatile int*>(large)[kSize] = 1; }},
+      {"host_function_of_the_stream",
+       [&] {
+         write_managed();
+         cudaLaunchHostFunc(
+             a, [](void* to) { ++*static_cast<int*>(to); }, managed);
+       }},
       {"race_of_kernels", [&] { write_in(a), read_in(b); }},
       {"race_of_an_early_start", [&] { write_and_let_start_in(a), start_early(read); }},
       {"race_before_the_wait", [&] { write_and_let_start_in(a), start_early(read_before_wait); }},

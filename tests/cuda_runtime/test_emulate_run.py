@@ -55,10 +55,24 @@ def test_a_program_uses_the_driver(tilewright, tmp_path):
     program = compile_program(tmp_path, "driver_api.cpp", "-lcuda")
     finished = tilewright("emulate", "run", "--", program)
     assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
-    assert "note: cuGetProcAddress_v2 returned cudaErrorSymbolNotFound: named symbol not found: there is no cuNothing" in (
+    assert "note: cuGetProcAddress returned cudaErrorSymbolNotFound: named symbol not found: there is no cuNothing" in (
         finished.stderr
     )
     assert "note: cuMemFreeAsync returned " in finished.stderr, "the name is that of the function which was called"
+
+
+@pytest.mark.parametrize("options", [[], ["-DCUDA_API_PER_THREAD_DEFAULT_STREAM"]])
+def test_a_program_builds_graphs_with_the_driver(tilewright, tmp_path, options):
+    program = compile_program(tmp_path, "driver_graph.cpp", "-lcuda", *options)
+    finished = tilewright("emulate", "run", "--", program)
+    assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+    assert "0 errors, 0 warnings" in finished.stderr
+    assert "not emulated" not in finished.stderr
+    assert re.search(
+        "note: cuStreamWaitValue32 returned cudaErrorNotSupported: .*: it waits for the value 1 at 0x[0-9a-f]+, which is "
+        "33751555; ",
+        finished.stderr,
+    ), finished.stderr
 
 
 def test_machine_code_of_nvrtc_is_replaced_by_its_ptx(tilewright, tmp_path):
@@ -146,6 +160,46 @@ def test_calls_that_fail_are_named(tilewright, findings):
     assert re.search(r"note: cudaFreeHost returned .*: 0x[0-9a-f]+ was allocated by cudaMalloc\(\)", notes), notes
 
 
+def test_notes_say_why_calls_fail(tilewright, findings):
+    finished = tilewright("emulate", "run", "--", findings, "14")
+    assert (finished.stdout, finished.returncode) == ("no error\n", 0), finished.stderr
+    for wanted in [
+        "cudaMemset returned cudaErrorInvalidValue: .*: the destination, 4 bytes at 0x",
+        "cudaMemset2D returned cudaErrorInvalidPitchValue: .*: the pitch is 4 bytes, and a row has 8",
+        "cudaMemcpy2D returned cudaErrorInvalidPitchValue: .*: the pitch is 8 bytes, and a row has 16",
+        r"cudaLaunchKernel returned .*: race\(float const\*, float\*\) was not launched with 1048576 bytes of dynamic shared memory",
+        "cudaFuncSetAttribute returned .*: the kernel may have at most [0-9]+ bytes of dynamic shared memory",
+        r"cudaLaunchKernel returned .*: race\(float const\*, float\*\) has 2 parameters, and the array of arguments is a null pointer",
+        "cudaLaunchCooperativeKernel returned .* a cooperative launch of it has at most 2 CTAs on each of the 4 multipro",
+        "cudaLaunchKernel returned .*: there is no such stream, or it was destroyed",
+        "cudaEventElapsedTime returned .*: the second event was never recorded",
+        "cudaEventRecord returned .*: there is no such event, or it was destroyed",
+        "cudaMalloc returned .*: emulator: cannot allocate 1125899906842624 bytes",
+        "cudaMallocManaged returned .*: emulator: cannot allocate 1125899906842624 bytes",
+    ]:
+        assert re.search(f"note: {wanted}", finished.stderr), f"{wanted}: {finished.stderr}"
+
+
+def test_a_copy_of_memory_that_no_one_has_written_is_warned_of(tilewright, findings):
+    finished = tilewright("emulate", "run", "--", findings, "15")
+    assert (finished.stdout, finished.returncode) == ("no error\n", 0), finished.stderr
+    assert "warning: uninitialised global read\n  copy of 256 bytes at global address 0x" in finished.stderr
+    assert "0 errors, 1 warning;" in finished.stderr
+    assert "more of this kind" not in finished.stderr
+    assert "warning" not in tilewright("emulate", "run", "--fast", "--", findings, "15").stderr.replace("0 warnings", "")
+
+
+def test_copies_past_the_end_of_host_memory_are_found(tilewright, findings):
+    finished = tilewright("emulate", "run", "--", findings, "13")
+    assert (finished.stdout, finished.returncode) == ("no error\n", 1), finished.stderr
+    assert "2 errors" in finished.stderr
+    begin = "by a copy in the default stream,"
+    written = rf"write of 256 bytes at address 0x[0-9a-f]+ of the host {begin} 56 bytes of it past the end of a 200-byte block"
+    assert re.search(written, finished.stderr), finished.stderr
+    read = rf"read of 64 bytes at address 0x[0-9a-f]+ of the host {begin} 32 bytes of it past the end of a 40-byte block of "
+    assert re.search(read + r"malloc\(\) or new, in which it begins at byte 8;", finished.stderr), finished.stderr
+
+
 def test_memory_that_was_freed_and_memory_of_the_host_are_named(tilewright, findings):
     assert "(0 bytes into a 256-byte allocation that was freed)" in tilewright("emulate", "run", "--", findings, "9").stderr
     assert "(in memory of the host" in tilewright("emulate", "run", "--", findings, "5").stderr
@@ -193,7 +247,7 @@ def test_races_between_streams_are_found(tilewright, tmp_path):
     names = subprocess.run(
         [tilewright.program, "emulate", "run", "--", program], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert len(names) == 33
+    assert len(names) == 45
     for name in names:
         report = tmp_path / "report.json"
         finished = tilewright("emulate", "run", "--json", str(report), "--", program, name)
@@ -209,6 +263,14 @@ def test_races_between_streams_are_found(tilewright, tmp_path):
         r"not ordered after the write by kernel write\(int\*\) in stream 3"
     )
     assert re.search(wanted, finished.stderr), finished.stderr
+    finished = tilewright("emulate", "run", "--", program, "race_of_a_read_by_the_host")
+    assert re.search(
+        r"read of memory at address 0x[0-9a-f]+ by the host, at stream_races\+0x[0-9a-f]+, not ordered after the write by "
+        r"kernel write\(int\*\) in stream 3: the host has not waited for it",
+        finished.stderr,
+    ), finished.stderr
+    assert "lineinfo" not in finished.stderr
+    assert tilewright("emulate", "run", "--fast", "--", program, "race_of_a_read_by_the_host").returncode == 0
 
 
 def test_separately_compiled_files_are_linked(tilewright, tmp_path):

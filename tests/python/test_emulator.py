@@ -1,6 +1,7 @@
 """tilewright.emulator: kernels of the user's on the emulator, with NumPy arrays."""
 
 import doctest
+import warnings
 
 import numpy as np
 import pytest
@@ -107,6 +108,25 @@ def test_the_kernels_of_a_module_share_its_variables(module: emulator.Module) ->
 def test_wrong_arguments_name_the_parameter(module: emulator.Module, arguments: list[object], says: str) -> None:
     with pytest.raises(tilewright.InvalidArgument, match=says):
         module.launch("scale", 1, 32, arguments)
+
+
+def test_arrays_of_other_elements_are_warned_of() -> None:
+    kernel = "__global__ void f(const float* x, unsigned* n, char* bytes) { n[0] = x[0] > 0; }"
+    try:
+        module = emulator.Module(kernel + 'extern "C" __global__ void g(const float* x) {}')
+    except tilewright.ToolchainNotFound:
+        pytest.skip("no NVRTC on this machine")
+    x, n, raw = np.ones(4, np.float32), np.zeros(4, np.int32), np.zeros(4, np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module.launch("f", args=[x, n, raw])
+        module.launch("f", args=[x.view(np.uint8), emulator.Output(n), None])
+        module.launch("g", args=[raw])
+    with pytest.warns(RuntimeWarning, match=r"args\[0\] has elements of '<f8', and .* points to elements of '<f4'") as found:
+        module.launch("f", args=[raw, n, raw])
+    assert found[0].filename == __file__
+    with pytest.warns(RuntimeWarning, match=r"args\[1\] has elements of '<f4', and .* points to elements of '<u4'"):
+        module.launch("f", args=[x, emulator.Output(x), raw])
 
 
 def test_other_errors(module: emulator.Module, tmp_path: object) -> None:

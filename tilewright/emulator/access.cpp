@@ -66,9 +66,10 @@ AddressRange address_range(const LanePointers& out, Mask lanes) {
 
 /// The bytes that a lane accesses instead of those that it must not, when the launch continues after the finding. Reads
 /// give ones, as uninitialised memory does.
-std::byte* rejected_access() {
+std::byte* rejected_access(Warp& warp, const Instruction& in, AccessKind kind) {
   alignas(128) thread_local std::byte bytes[256];
   std::memset(bytes, 0xff, sizeof(bytes));
+  if (kind != AccessKind::write && kind != AccessKind::strong_write) warp.cta().note_rejected_read(warp.code_index(in));
   return bytes;
 }
 
@@ -85,7 +86,7 @@ Mask check_alignment(Warp& warp, const Instruction& in, Mask lanes, AccessSize s
       return fmt::format("{} of {} bytes at address {:#x}, which must be a multiple of {}", verb(kind), size.bytes,
                          address, size.alignment);
     });
-    out.at[lane] = rejected_access();
+    out.at[lane] = rejected_access(warp, in, kind);
     lanes &= ~(Mask{1} << lane);
   }
   return lanes;
@@ -120,7 +121,7 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
         return fmt::format("{} of {} bytes at global address {:#x} ({})", verb(kind), bytes, address,
                            regions.describe(address));
       });
-      out.at[lane] = rejected_access();
+      out.at[lane] = rejected_access(warp, in, kind);
       inside &= ~(Mask{1} << lane);
       continue;
     }
@@ -262,7 +263,7 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
     const SharedLocation location = inside ? SharedLocation{&warp.cta(), static_cast<std::uint32_t>(out.address[lane])}
                                            : find_shared(warp, in, lane, out.address[lane], bytes, verb(kind));
     if (location.cta == nullptr) {
-      out.at[lane] = rejected_access();
+      out.at[lane] = rejected_access(warp, in, kind);
       continue;
     }
     if (location.cta == &warp.cta()) {
@@ -307,7 +308,7 @@ void resolve_local_or_param(Warp& warp, const Instruction& in, Mask lanes, Acces
         return fmt::format("{} of {} bytes at offset {:#x} of {}, which has {} bytes", verb(kind), bytes, address,
                            local ? "the thread's local memory" : "the kernel's parameter space", end);
       });
-      out.at[lane] = rejected_access();
+      out.at[lane] = rejected_access(warp, in, kind);
       continue;
     }
     if (local && (variable == nullptr || !variable->contains(address, bytes))) {
@@ -321,7 +322,7 @@ void resolve_local_or_param(Warp& warp, const Instruction& in, Mask lanes, Acces
               "{} of {} bytes at offset {:#x} of the thread's local memory, {} bytes past a variable's end", verb(kind),
               bytes, address, address - std::min(address, last));
         });
-        out.at[lane] = rejected_access();
+        out.at[lane] = rejected_access(warp, in, kind);
         continue;
       }
     }

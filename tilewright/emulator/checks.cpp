@@ -41,7 +41,7 @@ constexpr std::array kKinds = {
     KindRow{FindingKind::global_race, "global_race", "global race",
             "make both accesses atomic, or order them by a barrier, or by a release and an acquire that every thread "
             "involved synchronises with"},
-    KindRow{FindingKind::stream_race, "stream_race", "race between streams",
+    KindRow{FindingKind::stream_race, "stream_race", "race between streams or with the host",
             "order them: the same stream, cudaStreamWaitEvent(), or a synchronisation of the host in between"},
     KindRow{FindingKind::non_coherent_read, "non_coherent_read", "read through the non-coherent cache",
             "load such memory without __ldg() and without const __restrict__, so that the load is no ld.global.nc"},

@@ -15,6 +15,9 @@
 namespace tilewright::emulator {
 namespace {
 
+/// Warp instructions of a CTA after the first read that was rejected.
+constexpr std::uint64_t kStepsAfterRejectedRead = std::uint64_t{1} << 24;
+
 /// Warp instructions before the next warp runs: enough to make the switch cheap, few enough that a warp which polls
 /// memory sees the write of another warp soon.
 constexpr std::uint32_t kInstructionsPerTurn = 4096;
@@ -47,6 +50,7 @@ void Cta::start(runtime::Dim3 index) {
   bulk_agents_.clear();
   remote_accesses_.clear();
   deferred_finding_.reset();
+  rejected_read_ = {};
   for (const auto& warp : warps_) warp->reset();
   states_.assign(warps_.size(), Warp::State::ready);
 }
@@ -79,11 +83,22 @@ void Cta::reset_shared_memory() {
   }
 }
 
-void Cta::check_step_budget() const {
+std::uint64_t Cta::steps() const {
   std::uint64_t steps = 0;
   for (const auto& warp : warps_) steps += warp->steps();
+  return steps;
+}
+
+void Cta::note_rejected_read(std::uint32_t code_index) {
+  if (rejected_read_.code == kNone) rejected_read_ = {code_index, steps()};
+}
+
+void Cta::check_step_budget() const {
+  const std::uint64_t executed = steps();
   const std::uint64_t budget = launch_.options.steps_per_cta;
-  if (budget == 0 || steps <= budget) return;
+  const bool may_follow = rejected_read_.code != kNone && budget != 0;
+  const bool is_endless = budget != 0 && executed > budget;
+  if (!is_endless && !(may_follow && executed - rejected_read_.steps > kStepsAfterRejectedRead)) return;
   std::uint32_t code = kNone;
   int thread = 0;
   for (const auto& warp : warps_) {
@@ -94,10 +109,15 @@ void Cta::check_step_budget() const {
   }
   Finding finding = make_finding(
       FindingKind::no_progress, code, thread, 0,
-      fmt::format(
-          "the CTA has executed {} warp instructions, over its budget of {}: it loops forever, or needs a larger "
-          "budget ({})",
-          steps, budget, launch_.options.steps_setting));
+      is_endless
+          ? fmt::format(
+                "the CTA has executed {} warp instructions, over its budget of {}: it loops forever, or needs a larger "
+                "budget ({})",
+                executed, budget, launch_.options.steps_setting)
+          : fmt::format("the CTA has executed {} warp instructions after a read of memory that it must not access, at "
+                        "{}, which "
+                        "gave ones: a loop may depend on that value. On a GPU the launch ends at the read",
+                        executed - rejected_read_.steps, describe_location(rejected_read_.code)));
   constexpr std::size_t kMostNotes = 8;
   for (const auto& warp : warps_) {
     const auto [next, lanes] = warp->position();

@@ -146,6 +146,9 @@ class Cta {
   /// barrier of the cluster, which need not order memory, counts for all.
   bool has_started(const Cta& peer, const VectorClock& now) const;
   void note_remote_access(const VectorClock& now, const Accessor& accessor);
+  /// A read of bytes that the thread must not access has given ones, and the launch continues. A loop whose end depends
+  /// on the value may be endless, so that the CTA has a limited number of further steps.
+  void note_rejected_read(std::uint32_t code_index);
 
   [[noreturn]] void fail(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                          std::string detail) const;
@@ -174,6 +177,7 @@ class Cta {
   void reset_shared_memory();
   std::uint32_t exited_threads() const;
   void complete_barrier(int barrier);
+  std::uint64_t steps() const;
   void check_step_budget() const;
   /// Checks what must hold once the last thread has exited.
   void check_exit();
@@ -202,6 +206,10 @@ class Cta {
   Mbarriers mbarriers_;
   std::map<int, Agent> bulk_agents_;  // by thread
   std::map<Agent, Accessor> remote_accesses_;
+  struct RejectedRead {
+    std::uint32_t code = kNone;
+    std::uint64_t steps = 0;  // of the CTA by then
+  } rejected_read_;           // the first
   struct Deferred {
     Finding finding;
     std::uint32_t code = kNone;

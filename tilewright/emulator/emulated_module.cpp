@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "tilewright/base/float_format.hpp"
@@ -76,6 +77,31 @@ constexpr std::array<std::pair<std::string_view, PtxType>, 4> kSmallFloats{{{"__
                                                                             {"__nv_fp8_e4m3", PtxType::e4m3},
                                                                             {"__nv_fp8_e5m2", PtxType::e5m2}}};
 
+/// The types that pointers of kernels point to, as signatures have them, without const.
+constexpr std::array<std::pair<std::string_view, PtxType>, 12> kPointees{{{"float", PtxType::f32},
+                                                                          {"double", PtxType::f64},
+                                                                          {"int", PtxType::s32},
+                                                                          {"unsigned int", PtxType::u32},
+                                                                          {"short", PtxType::s16},
+                                                                          {"unsigned short", PtxType::u16},
+                                                                          {"long", PtxType::s64},
+                                                                          {"unsigned long", PtxType::u64},
+                                                                          {"long long", PtxType::s64},
+                                                                          {"unsigned long long", PtxType::u64},
+                                                                          {"__half", PtxType::f16},
+                                                                          {"__nv_bfloat16", PtxType::bf16}}};
+
+/// The type of what a pointer of this type points to: "float const*".
+std::optional<PtxType> pointee(std::string_view type) {
+  if (!type.ends_with('*')) return std::nullopt;
+  type.remove_suffix(1);
+  for (const std::string_view qualifier : {" const", " volatile"}) {
+    if (type.ends_with(qualifier)) type.remove_suffix(qualifier.size());
+  }
+  const auto* const found = std::ranges::find(kPointees, type, &std::pair<std::string_view, PtxType>::first);
+  return found == kPointees.end() ? std::nullopt : std::optional(found->second);
+}
+
 KernelInfo describe(const Function& function) {
   const std::string signature = signature_of(function.name);
   KernelInfo kernel{std::string(function.name), std::string(name_in(signature)), signature, {}};
@@ -85,6 +111,7 @@ KernelInfo describe(const Function& function) {
     const auto element = static_cast<std::uint64_t>(bytes(variable.type));
     KernelParameter parameter{variable.type, variable.size, variable.pointer, variable.size != element};
     if (types.size() == function.parameters.size()) {
+      parameter.element = pointee(types[kernel.parameters.size()]);
       const auto small = std::ranges::find(kSmallFloats, types[kernel.parameters.size()],
                                            &std::pair<std::string_view, PtxType>::first);
       if (small != kSmallFloats.end() && static_cast<std::uint64_t>(bytes(small->second)) == variable.size) {
@@ -158,6 +185,15 @@ std::vector<std::byte> bytes_of(T value, std::size_t size = sizeof(T)) {
 }
 
 }  // namespace
+
+bool is_other_element(const KernelParameter& parameter, PtxType given) {
+  if (!parameter.element || bytes(given) == 1) return false;
+  const PtxType wanted = *parameter.element;
+  if (bytes(wanted) != bytes(given)) return true;
+  // NumPy has no bf16, so that arrays of u16 stand for it.
+  if (wanted == PtxType::bf16 || given == PtxType::bf16) return wanted == PtxType::f16 || given == PtxType::f16;
+  return is_integer(wanted) != is_integer(given);
+}
 
 std::string to_string(const KernelParameter& parameter) {
   if (parameter.is_pointer) return "a pointer";

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,10 +26,16 @@ struct KernelParameter {
   std::size_t size = 0;         // bytes
   bool is_pointer = false;      // declared as a pointer in the source
   bool is_struct = false;       // passed by value, as bytes
+  /// What a pointer points to, if the kernel's C++ name says it and it is a number. b8: bytes of any type.
+  std::optional<PtxType> element = std::nullopt;
 
   /// Whether an array may be passed: to pointers, and to 64-bit integers, as older compilers do not mark pointers.
   bool takes_array() const { return !is_struct && size == 8 && is_integer(type); }
 };
+
+/// Whether elements of `given` are none of the type that the parameter points to: others in size, or integers for
+/// floats or floats for integers. Bytes are elements of every type. False if the type is not known.
+bool is_other_element(const KernelParameter& parameter, PtxType given);
 
 /// "a pointer", "a 32-bit integer", "an f32", "a struct of 24 bytes"
 std::string to_string(const KernelParameter& parameter);

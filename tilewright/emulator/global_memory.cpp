@@ -55,6 +55,9 @@ const Region* RegionMap::find(std::uint64_t address, std::uint64_t bytes) const 
 }
 
 std::string RegionMap::describe(std::uint64_t address) const {
+  constexpr std::uint64_t kFirstPage = 4096;  // no process has memory there
+  if (address == 0) return "a null pointer";
+  if (address < kFirstPage) return fmt::format("{} bytes after a null pointer", address);
   const auto after = std::ranges::upper_bound(regions_, address, {}, &Region::begin);
   const Region* const below = after == regions_.begin() ? nullptr : &*(after - 1);
   const Region* const above = after == regions_.end() ? nullptr : &*after;
@@ -119,13 +122,13 @@ bool GlobalMemory::lend(std::byte* memory, std::size_t bytes) {
   return true;
 }
 
-bool GlobalMemory::deallocate(runtime::DeviceAddress address) noexcept {
+bool GlobalMemory::deallocate(runtime::DeviceAddress address, bool ends_its_life) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::lower_bound(regions_, address, {}, &Region::begin);
   if (found == regions_.end() || found->begin != address) return false;
   allocated_[index(found->owner)] -= found->end - found->begin;
   free_host_memory(*found);
-  if (found->owner == Owner::caller && found->begin != found->end) {
+  if (found->owner != Owner::module && ends_its_life && found->begin != found->end) {
     if (freed_.size() == kMostFreed) freed_.erase(freed_.begin());
     freed_.push_back(*found);
   }

@@ -39,7 +39,7 @@ class RegionMap {
   /// The allocation that contains all these bytes; null when there is none.
   const Region* find(std::uint64_t address, std::uint64_t bytes) const;
   /// "12 bytes past the end of a 4096-byte allocation", "16 bytes into a 4096-byte allocation that was freed", "in
-  /// memory of the host", "in no allocation"
+  /// memory of the host", "a null pointer", "in no allocation"
   std::string describe(std::uint64_t address) const;
 
  private:
@@ -61,8 +61,10 @@ class GlobalMemory {
   runtime::DeviceAddress allocate(std::size_t bytes, Owner owner = Owner::caller);
   /// Makes memory of the host accessible to kernels, until deallocate(). False if it overlaps an allocation.
   bool lend(std::byte* memory, std::size_t bytes);
-  /// Does nothing, and returns false, for an address that allocate() did not return, and lend() did not get.
-  bool deallocate(runtime::DeviceAddress address) noexcept;
+  /// Does nothing, and returns false, for an address that allocate() did not return, and lend() did not get. describe()
+  /// of a snapshot knows addresses that were freed, if `ends_its_life`: not those of memory that is only no longer
+  /// lent.
+  bool deallocate(runtime::DeviceAddress address, bool ends_its_life = true) noexcept;
   /// Total size of the owner's allocations.
   std::size_t allocated_bytes(Owner owner) const;
   RegionMap snapshot() const;

@@ -222,4 +222,23 @@ std::vector<ArgumentItem> read_arguments(const std::string& text, const emulator
   return arguments;
 }
 
+std::vector<std::string> other_elements(const std::vector<ArgumentItem>& items, const emulator::KernelInfo& kernel) {
+  const auto name_of = [](PtxType type) {
+    const auto row = std::ranges::find(kElements, type, &ElementRow::type);
+    return row == kElements.end() ? std::string_view("another type") : row->name;
+  };
+  std::vector<std::string> sentences;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto* const array = std::get_if<ArrayItem>(&items[i]);
+    if (array == nullptr) continue;
+    // Of the types with the same `descr` NumPy's own comes last.
+    const auto row = std::ranges::find(kElements.rbegin(), kElements.rend(), array->array.descr, &ElementRow::descr);
+    if (row == kElements.rend() || !emulator::is_other_element(kernel.parameters[i], row->type)) continue;
+    sentences.push_back(fmt::format("--args: parameter {} of {} points to {}, and the array has elements of {}", i,
+                                    printable(kernel.signature, 200), name_of(*kernel.parameters[i].element),
+                                    row->name));
+  }
+  return sentences;
+}
+
 }  // namespace tilewright::cli

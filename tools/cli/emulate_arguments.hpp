@@ -35,4 +35,8 @@ std::vector<std::string> split_arguments(const std::string& text);
 /// @throws InvalidArgument that names the parameter's index and what it takes
 std::vector<ArgumentItem> read_arguments(const std::string& text, const emulator::KernelInfo& kernel);
 
+/// One sentence for each array whose elements are not those that its parameter points to, as far as the kernel's name
+/// says what that is: "--args: parameter 0 of k(float const*) points to f32, and the array has elements of f64".
+std::vector<std::string> other_elements(const std::vector<ArgumentItem>& items, const emulator::KernelInfo& kernel);
+
 }  // namespace tilewright::cli

@@ -189,6 +189,7 @@ ExitCode run(const EmulateOptions& options) {
   const std::unique_ptr<emulator::EmulatedModule> module = load(file, *target, options);
   const emulator::KernelInfo& kernel = module->kernel(options.kernel);
   std::vector<ArgumentItem> items = read_arguments(options.arguments, kernel);
+  for (const std::string& sentence : other_elements(items, kernel)) fmt::print(stderr, "note: {}\n", sentence);
   std::vector<NamedFile> outputs, inputs{{"FILE", options.file}};
   for (const ArgumentItem& item : items) {
     const auto* const array = std::get_if<ArrayItem>(&item);

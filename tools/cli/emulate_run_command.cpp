@@ -118,9 +118,12 @@ std::string prepend(const char* name, const std::string& first, char separator) 
 }
 
 std::vector<std::string> environment_of(const std::string& libraries, const cuda_runtime::Settings& settings) {
-  std::vector<std::string> all{prepend("LD_LIBRARY_PATH", libraries, ':'),
-                               // A program may name another folder in its DT_RPATH, which is searched first.
-                               prepend("LD_PRELOAD", libraries + "/libcudart.so.13", ':'),
+  // A program may name another folder in its DT_RPATH, which is searched before LD_LIBRARY_PATH.
+  std::string preloaded = libraries + "/libcudart.so.13";
+  std::error_code error;
+  const std::string host_blocks = libraries + "/libtilewright_host_blocks.so";
+  if (fs::exists(host_blocks, error)) preloaded += ':' + host_blocks;
+  std::vector<std::string> all{prepend("LD_LIBRARY_PATH", libraries, ':'), prepend("LD_PRELOAD", preloaded, ':'),
                                fmt::format("{}={}", cuda_runtime::kSettingsVariable, to_json(settings))};
   for (char** each = environ; *each != nullptr; ++each) {
     const std::string_view text(*each);
@@ -196,18 +199,18 @@ std::string describe(int status) {
 
 void print_report(const RunReport& report, std::size_t suppressed, int status) {
   const SourceExcerpts excerpts;
-  bool has_lines = true;
+  bool needs_lines = false, has_lines = false;
   for (const cuda_runtime::KernelFinding& each : report.findings) {
     fmt::print(stderr, "{}", report_text(each.finding, excerpts));
     if (!each.kernel.empty()) fmt::print(stderr, "  kernel: {}\n", printable(source_name(each.kernel), 200));
     fmt::print(stderr, "\n");
-    const bool has_line = each.finding.kind != emulator::FindingKind::stream_race && !each.kernel.empty();
-    has_lines = has_lines && (!has_line || !each.finding.location.source.empty());
+    needs_lines |= each.finding.location.ptx_line != 0 && each.finding.location.source.empty();
+    has_lines |= !each.finding.location.source.empty();
   }
   for (const auto& [function, calls] : report.unsupported)
     fmt::print(stderr, "not emulated: {}, called {} time{}\n", printable(function), calls, calls == 1 ? "" : "s");
   for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", printable(note, 1000));
-  if (!has_lines) fmt::print(stderr, "note: compile with nvcc -lineinfo to see source lines\n");
+  if (needs_lines && !has_lines) fmt::print(stderr, "note: compile with nvcc -lineinfo to see source lines\n");
   if (report.skipped != 0) {
     fmt::print(stderr, "note: {} launch{} or fills would only have repeated others, and did not run (--skip-repeats)\n",
                report.skipped, report.skipped == 1 ? "" : "es");

@@ -34,7 +34,7 @@ thread_local std::vector<CUcontext> contexts;
 template <class F>
 CUresult call(F&& f, const char* function = __builtin_FUNCTION()) {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   if (machine.sticky != CUDA_SUCCESS) return machine.sticky;
   try {
     f(machine);
@@ -125,22 +125,9 @@ runtime::LaunchConfig config_of(unsigned gx, unsigned gy, unsigned gz, unsigned 
   return config;
 }
 
-/// `extra` is the other way to pass parameters: a buffer with all of them.
 KernelLaunch make_launch(Machine& machine, CUfunction handle, const runtime::LaunchConfig& config, void** arguments,
                          void** extra) {
-  Function* const function = machine.function(handle);
-  if (extra == nullptr) return machine.make_launch(function, config, arguments);
-  KernelLaunch launch{function, config, {}, {}};
-  const void* buffer = nullptr;
-  std::size_t size = 0;
-  for (void** at = extra; *at != CU_LAUNCH_PARAM_END; at += 2) {
-    if (*at == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = at[1];
-    if (*at == CU_LAUNCH_PARAM_BUFFER_SIZE) std::memcpy(&size, at[1], sizeof(size));
-  }
-  launch.parameters.resize(machine.kernel(function).program().parameter_bytes);
-  require(buffer != nullptr && size <= launch.parameters.size() + 8);
-  std::memcpy(launch.parameters.data(), buffer, std::min(size, launch.parameters.size()));
-  return launch;
+  return machine.make_launch(machine.function(handle), config, arguments, extra);
 }
 
 }  // namespace
@@ -599,8 +586,8 @@ TILEWRIGHT_EXPORT CUresult cuMemsetD32(CUdeviceptr to, unsigned value, size_t co
 
 TILEWRIGHT_EXPORT CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   return call([&](Machine& machine) {
-    const auto [begin, found] = machine.find(address);
-    require(found != nullptr);
+    const auto found = machine.known_memory(address);
+    if (!found) fail(CUDA_ERROR_INVALID_VALUE, fmt::format("{:#x} is no address of CUDA's memory", address));
     const auto put = [&](auto what) { *static_cast<decltype(what)*>(value) = what; };
     switch (attribute) {
       case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -616,7 +603,7 @@ TILEWRIGHT_EXPORT CUresult cuPointerGetAttribute(void* value, CUpointer_attribut
       case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         return put(0);
       case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        return put(begin);
+        return put(found->begin);
       case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
         return put(found->bytes);
       default:
@@ -624,6 +611,28 @@ TILEWRIGHT_EXPORT CUresult cuPointerGetAttribute(void* value, CUpointer_attribut
         fail(CUDA_ERROR_NOT_SUPPORTED);
     }
   });
+}
+
+/// Attributes of memory that is no allocation of CUDA are zeros.
+TILEWRIGHT_EXPORT CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values,
+                                                  CUdeviceptr address) {
+  const bool is_known = [&] {
+    Machine& machine = Machine::get();
+    const MachineLock lock(machine);
+    return machine.known_memory(address).has_value();
+  }();
+  for (unsigned i = 0; i < count; ++i) {
+    if (is_known) {
+      if (const CUresult code = cuPointerGetAttribute(values[i], attributes[i], address); code != CUDA_SUCCESS)
+        return code;
+      continue;
+    }
+    const bool is_word = attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
+                         attributes[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED ||
+                         attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+    std::memset(values[i], 0, is_word ? sizeof(int) : sizeof(void*));
+  }
+  return nothing();
 }
 
 // Streams and events -------------------------------------------------------------------------------------------------

@@ -20,4 +20,15 @@ CUresult by_runtime(F&& f, const char* function = __builtin_FUNCTION()) {
   return static_cast<CUresult>(code);
 }
 
+/// Calls f(machine) as call() does, as the function of the driver API whose name is `function`.
+template <class F>
+CUresult call_driver(F&& f, const char* function = __builtin_FUNCTION()) {
+  return by_runtime([&] { return call(f, function); }, function);
+}
+
+inline void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+/// The work that a box of the driver API describes. @throws ApiError, also for arrays
+Copy copy_of(Machine& machine, const CUDA_MEMCPY3D* box);
+
 }  // namespace tilewright::cuda_runtime

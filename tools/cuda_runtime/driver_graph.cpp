@@ -1,4 +1,4 @@
-// Stream capture, graphs, copies of rows and limits of the driver API, which are those of the runtime.
+// Stream capture, graphs, limits and the profiler of the driver API, which are those of the runtime.
 #include <cuda.h>
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
@@ -8,90 +8,6 @@
 #include "tools/cuda_runtime/driver_by_runtime.hpp"
 
 namespace tilewright::cuda_runtime {
-namespace {
-
-/// The address of one side of a copy of rows. @throws ApiError for an array
-std::byte* side_of(Machine& machine, CUmemorytype type, const void* host, CUdeviceptr device, std::size_t offset) {
-  if (type == CU_MEMORYTYPE_ARRAY) {
-    machine.note_unsupported("a copy from or to a CUarray");
-    fail(CUDA_ERROR_NOT_SUPPORTED);
-  }
-  const auto base = type == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device;
-  return reinterpret_cast<std::byte*>(base + offset);
-}
-
-Copy::Kind kind_of(CUmemorytype from, CUmemorytype to) {
-  if (from == CU_MEMORYTYPE_UNIFIED || to == CU_MEMORYTYPE_UNIFIED) return Copy::Kind::inferred;
-  const bool of_device = from == CU_MEMORYTYPE_DEVICE, to_device = to == CU_MEMORYTYPE_DEVICE;
-  return of_device ? (to_device ? Copy::Kind::device_to_device : Copy::Kind::device_to_host)
-                   : (to_device ? Copy::Kind::host_to_device : Copy::Kind::host_to_host);
-}
-
-Copy copy_of(Machine& machine, const CUDA_MEMCPY2D* rows) {
-  require(rows != nullptr);
-  Copy copy;
-  copy.from_pitch = rows->srcPitch != 0 ? rows->srcPitch : rows->WidthInBytes;
-  copy.to_pitch = rows->dstPitch != 0 ? rows->dstPitch : rows->WidthInBytes;
-  copy.from = side_of(machine, rows->srcMemoryType, rows->srcHost, rows->srcDevice,
-                      rows->srcXInBytes + rows->srcY * copy.from_pitch);
-  copy.to = side_of(machine, rows->dstMemoryType, rows->dstHost, rows->dstDevice,
-                    rows->dstXInBytes + rows->dstY * copy.to_pitch);
-  copy.width = rows->WidthInBytes;
-  copy.height = rows->Height;
-  copy.kind = kind_of(rows->srcMemoryType, rows->dstMemoryType);
-  return copy;
-}
-
-Copy copy_of(Machine& machine, const CUDA_MEMCPY3D* box) {
-  require(box != nullptr);
-  Copy copy;
-  copy.from_pitch = box->srcPitch != 0 ? box->srcPitch : box->WidthInBytes;
-  copy.to_pitch = box->dstPitch != 0 ? box->dstPitch : box->WidthInBytes;
-  copy.from_height = box->srcHeight != 0 ? box->srcHeight : box->Height;
-  copy.to_height = box->dstHeight != 0 ? box->dstHeight : box->Height;
-  copy.from = side_of(machine, box->srcMemoryType, box->srcHost, box->srcDevice,
-                      box->srcXInBytes + (box->srcZ * copy.from_height + box->srcY) * copy.from_pitch);
-  copy.to = side_of(machine, box->dstMemoryType, box->dstHost, box->dstDevice,
-                    box->dstXInBytes + (box->dstZ * copy.to_height + box->dstY) * copy.to_pitch);
-  copy.width = box->WidthInBytes;
-  copy.height = box->Height;
-  copy.depth = box->Depth;
-  copy.kind = kind_of(box->srcMemoryType, box->dstMemoryType);
-  return copy;
-}
-
-template <class Parameters>
-CUresult copy_and_wait(const Parameters* parameters, const char* function = __builtin_FUNCTION()) {
-  return by_runtime(
-      [&] { return call([&](Machine& machine) { machine.copy_and_wait(copy_of(machine, parameters)); }, function); },
-      function);
-}
-
-template <class Parameters>
-CUresult copy_in(CUstream stream, const Parameters* parameters, const char* function = __builtin_FUNCTION()) {
-  return by_runtime(
-      [&] {
-        return call([&](Machine& machine) { machine.enqueue(machine.stream(stream), copy_of(machine, parameters)); },
-                    function);
-      },
-      function);
-}
-
-}  // namespace
-
-// Copies of rows -----------------------------------------------------------------------------------------------------
-
-TILEWRIGHT_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D* rows) { return copy_and_wait(rows); }
-TILEWRIGHT_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* rows) { return copy_and_wait(rows); }
-TILEWRIGHT_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* rows, CUstream stream) { return copy_in(stream, rows); }
-TILEWRIGHT_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D* box) { return copy_and_wait(box); }
-TILEWRIGHT_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D* box, CUstream stream) { return copy_in(stream, box); }
-
-/// Hints have no effect.
-TILEWRIGHT_EXPORT CUresult cuMemAdvise(CUdeviceptr, size_t, CUmem_advise, CUmemLocation) {
-  return by_runtime([] { return call([](Machine&) {}); });
-}
-
 // Streams and capture ------------------------------------------------------------------------------------------------
 
 TILEWRIGHT_EXPORT CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {

@@ -5,12 +5,6 @@
 #include "tools/cuda_runtime/driver_by_runtime.hpp"
 
 namespace tilewright::cuda_runtime {
-namespace {
-
-void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-
-}  // namespace
-
 TILEWRIGHT_EXPORT CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
   return by_runtime([&] { return cudaMallocAsync(reinterpret_cast<void**>(address), bytes, stream); });
 }

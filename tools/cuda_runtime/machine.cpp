@@ -1,6 +1,7 @@
 #include "tools/cuda_runtime/machine.hpp"
 
 #include <cxxabi.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "tilewright/emulator/instruction_targets.hpp"
 #include "tools/cuda_runtime/caught_signals.hpp"
 #include "tools/cuda_runtime/error_table.hpp"
+#include "tools/cuda_runtime/host_blocks/host_blocks.hpp"
 
 namespace tilewright::cuda_runtime {
 namespace {
@@ -258,19 +260,33 @@ emulator::EmulatorOptions Machine::emulator_options() const {
 
 CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
   CUdeviceptr address = 0;
-  try {
-    address = memory_->allocate(bytes);
-  } catch (const OutOfMemory&) {
-    fail(CUDA_ERROR_OUT_OF_MEMORY);
+  if (kind == MemoryKind::device) {
+    try {
+      address = memory_->allocate(bytes);
+    } catch (const OutOfMemory& error) {
+      fail(CUDA_ERROR_OUT_OF_MEMORY, error.what());
+    }
+    unwritten_.add(address, address + bytes);
+  } else {
+    const std::size_t free_bytes = static_cast<std::size_t>(settings.memory_bytes) - used_bytes();
+    std::byte* const memory = bytes <= free_bytes ? host_watch_.allocate(bytes) : nullptr;
+    if (memory == nullptr) {
+      fail(CUDA_ERROR_OUT_OF_MEMORY, fmt::format("emulator: cannot allocate {} bytes: {} of {} bytes are free", bytes,
+                                                 free_bytes, settings.memory_bytes));
+    }
+    memory_->lend(memory, bytes);
+    address = reinterpret_cast<CUdeviceptr>(memory);
+    order_.add_host_memory(address, address + bytes);
   }
   allocations_[address] = {kind, bytes};
   order_.forget(address, address + bytes);
-  if (kind == MemoryKind::device) {
-    unwritten_.add(address, address + bytes);
-  } else {
-    std::memset(reinterpret_cast<void*>(address), 0, bytes);  // as the host's operating system does
-  }
   return address;
+}
+
+void Machine::release(CUdeviceptr address, const Allocation& allocation) {
+  memory_->deallocate(address, allocation.kind != MemoryKind::registered);
+  order_.remove_host_memory(address, address + allocation.bytes);
+  host_watch_.free(reinterpret_cast<std::byte*>(address));
 }
 
 Allocate Machine::graph_allocation(std::size_t bytes) const {
@@ -325,22 +341,27 @@ void Machine::free(CUdeviceptr address, std::initializer_list<MemoryKind> kinds)
     pool->second->used -= found->second.bytes;
     pooled.erase(pool);
   }
+  release(address, found->second);
   allocations_.erase(found);
-  memory_->deallocate(address);
   graph_storage_.erase(address);
 }
 
 void Machine::register_host(void* address, std::size_t bytes) {
   require(address != nullptr && bytes != 0);
-  require(memory_->lend(static_cast<std::byte*>(address), bytes), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-  allocations_[reinterpret_cast<CUdeviceptr>(address)] = {MemoryKind::registered, bytes};
+  if (!memory_->lend(static_cast<std::byte*>(address), bytes)) {
+    fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+         fmt::format("{} bytes at {} overlap an allocation of CUDA or memory that is registered", bytes, address));
+  }
+  const auto begin = reinterpret_cast<CUdeviceptr>(address);
+  allocations_[begin] = {MemoryKind::registered, bytes};
+  order_.add_host_memory(begin, begin + bytes);
 }
 
 void Machine::unregister_host(void* address) {
   const auto found = allocations_.find(reinterpret_cast<CUdeviceptr>(address));
   require(found != allocations_.end() && found->second.kind == MemoryKind::registered,
           CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
-  memory_->deallocate(found->first);
+  release(found->first, found->second);
   allocations_.erase(found);
 }
 
@@ -352,8 +373,23 @@ std::pair<CUdeviceptr, const Allocation*> Machine::find(CUdeviceptr address) con
   return {after->first, &after->second};
 }
 
+std::optional<Machine::KnownMemory> Machine::known_memory(CUdeviceptr address) const {
+  if (const auto [begin, found] = find(address); found != nullptr) return KnownMemory{found->kind, begin, found->bytes};
+  const std::optional<emulator::Region> variable = memory_->find(address, 1);
+  if (!variable) return std::nullopt;
+  const auto has_address = [&](const auto& range) { return range.first <= address && address < range.second; };
+  const bool is_managed = std::ranges::any_of(managed_variables_.ranges(), has_address);
+  return KnownMemory{is_managed ? MemoryKind::managed : MemoryKind::device, variable->begin,
+                     variable->end - variable->begin};
+}
+
 std::size_t Machine::used_bytes() const {
-  return memory_->allocated_bytes(emulator::Owner::caller) + memory_->allocated_bytes(emulator::Owner::module);
+  std::size_t used =
+      memory_->allocated_bytes(emulator::Owner::caller) + memory_->allocated_bytes(emulator::Owner::module);
+  for (const auto& [begin, allocation] : allocations_) {
+    if (allocation.kind == MemoryKind::managed || allocation.kind == MemoryKind::pinned) used += allocation.bytes;
+  }
+  return used;
 }
 
 void Machine::mark_written(CUdeviceptr address, std::size_t bytes) { unwritten_.remove(address, address + bytes); }
@@ -379,10 +415,37 @@ void Machine::copy(const Copy& copy, const Line& line) {
   if (copy.to == nullptr) fail(CUDA_ERROR_INVALID_VALUE, why_outside("the destination", copy.to, 0));
   if (copy.from == nullptr) fail(CUDA_ERROR_INVALID_VALUE, why_outside("the source", copy.from, 0));
   for_each_row(copy, [&](const CopyRow& row) { check_row(copy, row); });
+  check_copy_of_unwritten(copy, line);
   emulator::Footprint footprint;
-  for_each_row(copy, [&](const CopyRow& row) { copy_row(row, footprint); });
+  for_each_row(copy, [&](const CopyRow& row) { copy_row(row, footprint, line); });
   note_accesses(line, "", "a copy", std::move(footprint));
   if (is_from_device(copy) && !is_inside(copy.to, 1)) order_.host_waits(*line.clock);  // to memory that is not pinned
+}
+
+void Machine::check_copy_of_unwritten(const Copy& copy, const Line& line) {
+  const auto is_of_device = [&](const std::byte* address) {
+    const Allocation* const found = find(reinterpret_cast<CUdeviceptr>(address)).second;
+    return found != nullptr && found->kind == MemoryKind::device;
+  };
+  if (!is_of_device(copy.from) || is_of_device(copy.to)) return;
+  bool is_unwritten = true;
+  for_each_row(copy, [&](const CopyRow& row) {
+    const auto begin = reinterpret_cast<CUdeviceptr>(row.from);
+    const std::vector<emulator::UnwrittenBytes::Range> ranges = unwritten_within(begin, begin + row.bytes);
+    is_unwritten = is_unwritten && ranges.size() == 1 &&
+                   ranges.front() == emulator::UnwrittenBytes::Range(begin, begin + row.bytes);
+  });
+  if (!is_unwritten) return;
+  Finding found;
+  found.kind = FindingKind::uninitialised_global_read;
+  found.severity = emulator::Severity::warning;
+  found.address = reinterpret_cast<CUdeviceptr>(copy.from);
+  found.detail = fmt::format(
+      "copy of {} bytes at global address {:#x} to the host in {}, of which no one has written any: is a launch "
+      "missing, "
+      "or has one failed?",
+      copy.width * copy.height * copy.depth, found.address, line.stream);
+  report_finding(found);
 }
 
 void Machine::check_row(const Copy& copy, const CopyRow& row) const {
@@ -395,7 +458,31 @@ void Machine::check_row(const Copy& copy, const CopyRow& row) const {
   check("the source", row.from, is_from_device(copy));
 }
 
-void Machine::copy_row(const CopyRow& row, emulator::Footprint& footprint) {
+std::size_t Machine::bytes_in_host_block(std::string_view verb, const std::byte* address, std::size_t bytes,
+                                         const Line& line) {
+  const auto at = reinterpret_cast<std::uint64_t>(address);
+  static const auto find_block = reinterpret_cast<decltype(&tilewright_find_host_block)>(
+      dlsym(RTLD_DEFAULT, "tilewright_find_host_block"));  // null without the library that is preloaded
+  std::uint64_t begin = 0, size = 0;
+  if (find_block == nullptr || is_inside(address, 1) || !find_block(at, &begin, &size)) return bytes;
+  const std::size_t left = begin + size - at;
+  if (bytes <= left) return bytes;
+  Finding found;
+  found.kind = FindingKind::out_of_bounds_global;
+  found.address = at;
+  found.detail = fmt::format(
+      "{} of {} bytes at address {:#x} of the host by a copy in {}, {} bytes of it past the end of a {}-byte block of "
+      "malloc() or new, in which it begins at byte {}; the copy ended there",
+      verb, bytes, at, line.stream, bytes - left, size, at - begin);
+  found.location.ptx_text = fmt::format("{} {}", verb, size);  // copies of other blocks are other findings
+  report_finding(found);
+  return left;
+}
+
+void Machine::copy_row(const CopyRow& given, emulator::Footprint& footprint, const Line& line) {
+  CopyRow row = given;
+  row.bytes = bytes_in_host_block("write", row.to, row.bytes, line);
+  row.bytes = bytes_in_host_block("read", row.from, row.bytes, line);
   std::memmove(row.to, row.from, row.bytes);
   const auto begin = reinterpret_cast<CUdeviceptr>(row.to);
   const auto source = reinterpret_cast<CUdeviceptr>(row.from);
@@ -470,7 +557,7 @@ Stream* Machine::stream(CUstream handle) {
     return &per_thread_stream;
   }
   const auto found = streams_.find(handle);
-  require(found != streams_.end(), CUDA_ERROR_INVALID_HANDLE);
+  if (found == streams_.end()) fail(CUDA_ERROR_INVALID_HANDLE, "there is no such stream, or it was destroyed");
   return found->second.get();
 }
 
@@ -486,7 +573,7 @@ void Machine::destroy_event(CUevent handle) { require(events_.erase(handle) != 0
 
 Event* Machine::event(CUevent handle) {
   const auto found = events_.find(handle);
-  require(found != events_.end(), CUDA_ERROR_INVALID_HANDLE);
+  if (found == events_.end()) fail(CUDA_ERROR_INVALID_HANDLE, "there is no such event, or it was destroyed");
   return found->second.get();
 }
 
@@ -777,7 +864,7 @@ void Machine::run(const Graph& graph, const Line& line) {
 
 void Machine::launch_graph(const ExecutableGraph& executable, Stream* stream) {
   run_deferred();
-  if (executable.frees_on_launch) {
+  if ((executable.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0) {
     for (const auto& node : executable.graph->nodes) {
       const auto* const allocation = std::get_if<Allocate>(&node->work);
       if (allocation != nullptr && allocations_.contains(allocation->address))
@@ -867,13 +954,29 @@ emulator::EmulatedKernel& Machine::kernel(Function* function) {
 
 // Launches -----------------------------------------------------------------------------------------------------------
 
-KernelLaunch Machine::make_launch(Function* function, const runtime::LaunchConfig& config, void** arguments) {
+KernelLaunch Machine::make_launch(Function* function, const runtime::LaunchConfig& config, void** arguments,
+                                  void** extra) {
   const emulator::Program& program = kernel(function).program();
   KernelLaunch launch{function, config, std::vector<std::byte>(program.parameter_bytes), {}};
-  require(arguments != nullptr || program.parameters.empty());
+  if (extra != nullptr) {
+    const void* buffer = nullptr;
+    std::size_t size = 0;
+    for (void** at = extra; *at != CU_LAUNCH_PARAM_END; at += 2) {
+      if (*at == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = at[1];
+      if (*at == CU_LAUNCH_PARAM_BUFFER_SIZE) std::memcpy(&size, at[1], sizeof(size));
+    }
+    require(buffer != nullptr && size <= launch.parameters.size() + 8);
+    std::memcpy(launch.parameters.data(), buffer, std::min(size, launch.parameters.size()));
+    return launch;
+  }
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {
     const emulator::ParameterRange& parameter = program.parameters[i];
-    require(arguments[i] != nullptr);
+    if (arguments == nullptr || arguments[i] == nullptr) {
+      fail(CUDA_ERROR_INVALID_VALUE,
+           fmt::format("{} has {} parameters, and {} is a null pointer", demangled(function->name),
+                       program.parameters.size(),
+                       arguments == nullptr ? "the array of arguments" : fmt::format("argument {}", i)));
+    }
     std::memcpy(launch.parameters.data() + parameter.begin, arguments[i], parameter.size);
   }
   return launch;
@@ -902,15 +1005,27 @@ void Machine::check_launch(const KernelLaunch& launch) {
            fmt::format("its __launch_bounds__ allow {} threads per block", program.maximum_block));
   }
   if (config.dynamic_smem_bytes > static_cast<std::uint32_t>(std::max(0, launch.function->max_dynamic_shared))) {
-    note(fmt::format(
-        "{} was launched with {} bytes of dynamic shared memory, more than the {} that it may use: set "
-        "cudaFuncAttributeMaxDynamicSharedMemorySize",
-        printable(launch.function->name, 200), config.dynamic_smem_bytes, launch.function->max_dynamic_shared));
-    fail(CUDA_ERROR_INVALID_VALUE);
+    fail(
+        CUDA_ERROR_INVALID_VALUE,
+        fmt::format("{} was not launched with {} bytes of dynamic shared memory, more than the {} that it may use: set "
+                    "cudaFuncAttributeMaxDynamicSharedMemorySize",
+                    demangled(launch.function->name), config.dynamic_smem_bytes, launch.function->max_dynamic_shared));
   }
   const std::uint64_t ctas_per_cluster = std::uint64_t{config.cluster.x} * config.cluster.y * config.cluster.z;
-  require(ctas_per_cluster <= (launch.function->non_portable_cluster ? 16U : 8U), CUDA_ERROR_INVALID_CLUSTER_SIZE);
-  require(!config.cooperative || fits(launch), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  const std::uint64_t most_in_cluster = launch.function->non_portable_cluster ? 16 : 8;
+  if (ctas_per_cluster > most_in_cluster) {
+    fail(CUDA_ERROR_INVALID_CLUSTER_SIZE,
+         fmt::format("{} was not launched with {} CTAs per cluster: it may have {}{}", demangled(launch.function->name),
+                     ctas_per_cluster, most_in_cluster,
+                     most_in_cluster == 8 ? ", or 16 with cudaFuncAttributeNonPortableClusterSizeAllowed" : ""));
+  }
+  if (config.cooperative && !fits(launch)) {
+    const int resident =
+        max_blocks_per_multiprocessor(launch.function, static_cast<int>(threads), config.dynamic_smem_bytes);
+    refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+           fmt::format("a cooperative launch of it has at most {} CTAs on each of the {} multiprocessors", resident,
+                       properties.sm_count));
+  }
 }
 
 bool Machine::fits(const KernelLaunch& launch) {
@@ -929,6 +1044,8 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
   emulator::Footprint footprint, early;
   emulator::EmulatedKernel& loaded = kernel(launch.function);
   const bool launches_dependents = loaded.program().launches_dependents;
+  const bool notes_footprints =
+      has_streams_ || host_watch_.has_memory() || settings.skips_repeats || launches_dependents;
   bool is_interrupted = false;
   try {
     const CaughtSignals signals;
@@ -940,7 +1057,7 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
     loaded.launch(config, launch.parameters,
                   {.log = &log,
                    .unwritten = &unwritten_,
-                   .footprint = has_streams_ || settings.skips_repeats || launches_dependents ? &footprint : nullptr,
+                   .footprint = notes_footprints ? &footprint : nullptr,
                    .early = launch.starts_early ? &early : nullptr});
   } catch (const emulator::EmulationFinding& finding) {
     static_cast<void>(log.add_fatal(finding.finding(), 0, "launch"));
@@ -974,6 +1091,42 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
   }
   note_accesses(line, launch.function->name, name, std::move(footprint));
   if (early_start) early_starts_[line.chain] = *std::move(early_start);
+}
+
+// Calls of host code -------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// What the emulator allocates while a function of CUDA runs is no memory of the program.
+void ignore_host_blocks(bool ignore) {
+  static const auto set = reinterpret_cast<decltype(&tilewright_ignore_host_blocks)>(
+      dlsym(RTLD_DEFAULT, "tilewright_ignore_host_blocks"));  // null without the library that is preloaded
+  if (set != nullptr) set(ignore);
+}
+
+}  // namespace
+
+void Machine::begin_call() {
+  if (calls_++ != 0) return;
+  ignore_host_blocks(true);
+  for (const HostAccess& access : host_watch_.unprotect()) {
+    Finding found;
+    found.kind = FindingKind::stream_race;
+    found.address = access.address;
+    found.detail = fmt::format(
+        "{} of memory at address {:#x} by the host, at {}, not ordered after the {} by {}: the host has not waited for "
+        "it",
+        access.is_write ? "write" : "read", access.address, access.location, access.use.is_write ? "write" : "read",
+        access.use.name);
+    found.location.ptx_text = access.location;
+    report_finding(found);
+  }
+}
+
+void Machine::end_call() {
+  if (--calls_ != 0) return;
+  if (settings.check_global) host_watch_.protect(order_);
+  ignore_host_blocks(false);
 }
 
 // Reports ------------------------------------------------------------------------------------------------------------
@@ -1010,8 +1163,12 @@ void Machine::note_unsupported(const std::string& function) {
 
 void Machine::note_failure(std::string_view function, const ApiError& error) {
   const CUresult code = error.code;
-  if (code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_NOT_READY) return;
+  if ((code == CUDA_ERROR_NOT_SUPPORTED && error.reason.empty()) || code == CUDA_ERROR_NOT_READY) return;
+  // Programs write cudaLaunchKernel() and cuMemFree(); the headers make __cudaLaunchKernel() and cuMemFree_v2() of it.
   function.remove_prefix(std::min(function.find_first_not_of('_'), function.size()));
+  if (const std::size_t version = function.rfind("_v");
+      version != std::string_view::npos && version + 3 == function.size())
+    function.remove_suffix(3);
   const ErrorRow& row = error_row(code);
   note(fmt::format("{} returned {}: {}{}{}", function, row.runtime_name, row.text, error.reason.empty() ? "" : ": ",
                    error.reason));
@@ -1033,7 +1190,7 @@ void Machine::reset() {
   for (const auto& [address, allocation] : allocations_) {
     if (allocation.kind == MemoryKind::registered) continue;
     unwritten_.remove(address, address + allocation.bytes);
-    memory_->deallocate(address);
+    release(address, allocation);
   }
   std::erase_if(allocations_, [](const auto& each) { return each.second.kind != MemoryKind::registered; });
   pooled.clear();

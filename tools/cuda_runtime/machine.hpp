@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -20,6 +21,7 @@
 #include "tilewright/emulator/emulated_kernel.hpp"
 #include "tilewright/emulator/global_memory.hpp"
 #include "tilewright/emulator/unwritten_bytes.hpp"
+#include "tools/cuda_runtime/host_watch.hpp"
 #include "tools/cuda_runtime/library_call.hpp"
 #include "tools/cuda_runtime/repeated_work.hpp"
 #include "tools/cuda_runtime/run_report.hpp"
@@ -164,7 +166,7 @@ struct ExecutableGraph {
   std::shared_ptr<Graph> graph;
   std::map<const Node*, Node*> copies;  // by the node of the graph that was instantiated
   std::vector<const Node*> originals;   // in the order of their creation
-  bool frees_on_launch = false;         // memory of the launch before that was not freed
+  unsigned long long flags = 0;         // of its instantiation
 };
 
 struct Stream {
@@ -224,6 +226,13 @@ class Machine {
   void unregister_host(void* address);
   /// The allocation that the address is in, and its start; nothing for other memory.
   std::pair<CUdeviceptr, const Allocation*> find(CUdeviceptr address) const;
+  /// The same for variables of modules too, whose kind is device or managed.
+  struct KnownMemory {
+    MemoryKind kind = MemoryKind::device;
+    CUdeviceptr begin = 0;
+    std::size_t bytes = 0;
+  };
+  std::optional<KnownMemory> known_memory(CUdeviceptr address) const;
   std::size_t used_bytes() const;
   void mark_written(CUdeviceptr address, std::size_t bytes);
   void note_managed_variable(CUdeviceptr address, std::size_t bytes) {
@@ -276,8 +285,10 @@ class Machine {
   Function* function(const void* handle);
   emulator::EmulatedKernel& kernel(Function* function);
 
-  /// Kernel parameters from an array of pointers to them. @throws ApiError
-  KernelLaunch make_launch(Function* function, const runtime::LaunchConfig& config, void** arguments);
+  /// Kernel parameters from an array of pointers to them or, if `extra` is not null, from the buffer that it names (as
+  /// for cuLaunchKernel()). @throws ApiError
+  KernelLaunch make_launch(Function* function, const runtime::LaunchConfig& config, void** arguments,
+                           void** extra = nullptr);
   int max_blocks_per_multiprocessor(Function* function, int threads, std::size_t dynamic_shared);
 
   // Errors.
@@ -291,6 +302,9 @@ class Machine {
   void note_failure(std::string_view function, const ApiError& error);
   void write_report();
   void reset();
+  /// A function of CUDA begins or ends; see MachineLock.
+  void begin_call();
+  void end_call();
 
   Pool default_pool;
   std::set<Pool*> pools;
@@ -318,8 +332,12 @@ class Machine {
   void copy(const Copy& copy, const Line& line);
   /// Fails if a row of a copy is not inside one allocation, as memory of the device must be.
   void check_row(const Copy& copy, const CopyRow& row) const;
+  /// A copy to the host of memory of the device that no one has written at all is a finding.
+  void check_copy_of_unwritten(const Copy& copy, const Line& line);
   /// Copies a row, and adds its accesses to memory of the device to `footprint`.
-  void copy_row(const CopyRow& row, emulator::Footprint& footprint);
+  void copy_row(const CopyRow& row, emulator::Footprint& footprint, const Line& line);
+  /// How many of the bytes are in the block of host memory that they begin in. If not all are, that is a finding.
+  std::size_t bytes_in_host_block(std::string_view verb, const std::byte* address, std::size_t bytes, const Line& line);
   void fill(const Fill& fill, const Line& line);
   void allocate(const Allocate& allocation, const Line& line);
   void call_library(const LibraryCall& call, const Line& line);
@@ -337,6 +355,8 @@ class Machine {
   /// Whether all CTAs of the launch are resident at the same time.
   bool fits(const KernelLaunch& launch);
   bool is_inside(const std::byte* address, std::size_t bytes) const;
+  /// Memory of one of allocations_ is no longer accessible.
+  void release(CUdeviceptr address, const Allocation& allocation);
   /// "the destination, 64 bytes at 0x1000, is not inside one allocation (0 bytes past the end of ...)"
   std::string why_outside(std::string_view what, const std::byte* address, std::size_t bytes) const;
   /// A forked child reports only its own findings.
@@ -347,6 +367,8 @@ class Machine {
   std::map<CUdeviceptr, std::shared_ptr<void>> graph_storage_;  // of allocations of graphs
   emulator::UnwrittenBytes unwritten_;
   StreamOrder order_;
+  HostWatch host_watch_;
+  int calls_ = 0;  // functions of CUDA that run: a host function of a stream may call others
   /// The last work of a chain, if it is a kernel that lets dependent launches start before it ends.
   struct EarlyStart {
     std::string name;
@@ -370,6 +392,20 @@ class Machine {
   std::chrono::steady_clock::time_point written_;  // when the report was written last
 
   friend class Module;
+};
+
+/// The machine's lock while a function of CUDA runs. Host code that accesses memory in use outside of such functions is
+/// a finding.
+class MachineLock {
+ public:
+  explicit MachineLock(Machine& machine) : machine_(machine), lock_(machine.mutex) { machine_.begin_call(); }
+  ~MachineLock() { machine_.end_call(); }
+  MachineLock(const MachineLock&) = delete;
+  MachineLock& operator=(const MachineLock&) = delete;
+
+ private:
+  Machine& machine_;
+  const std::scoped_lock<std::recursive_mutex> lock_;
 };
 
 }  // namespace tilewright::cuda_runtime

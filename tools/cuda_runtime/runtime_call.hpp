@@ -28,7 +28,7 @@ extern thread_local cudaStreamCaptureMode capture_mode;
 template <class F>
 cudaError_t call(F&& f, const char* function = __builtin_FUNCTION()) {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   runtime_has_context = runtime_has_context || driver_function == nullptr;
   auto code = static_cast<cudaError_t>(machine.sticky);
   if (code == cudaSuccess) {
@@ -62,6 +62,10 @@ Function* function_of(Machine& machine, const void* kernel);
 const void* handle_of(const Function* function);
 /// The address and size of a __device__ or __constant__ variable, by the address of its host variable.
 std::pair<CUdeviceptr, std::size_t> symbol_of(Machine& machine, const void* symbol);
+
+/// Where a copy of `count` bytes from or to a variable begins, `offset` bytes after the variable. @throws ApiError if
+/// the variable is too small
+std::byte* symbol_address(Machine& machine, const void* symbol, std::size_t count, std::size_t offset);
 
 Copy::Kind kind_of(cudaMemcpyKind kind);
 /// cudaMemcpy3DParms without arrays. @throws ApiError

@@ -150,7 +150,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaDeviceSynchronize() {
 
 TILEWRIGHT_EXPORT cudaError_t cudaDeviceReset() {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   machine.reset();
   return cudaSuccess;
 }
@@ -200,7 +200,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaProfilerStop() {
 
 TILEWRIGHT_EXPORT cudaError_t cudaPeekAtLastError() {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   return machine.sticky != CUDA_SUCCESS ? static_cast<cudaError_t>(machine.sticky) : last_error;
 }
 

@@ -3,52 +3,21 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
-#include "tools/cuda_runtime/runtime_call.hpp"
+#include "tools/cuda_runtime/graph_nodes.hpp"
 
 namespace tilewright::cuda_runtime {
 namespace {
 
-Node* node_of(cudaGraphNode_t handle) {
-  require(handle != nullptr);
-  return reinterpret_cast<Node*>(handle);
-}
-
-std::vector<Node*> nodes_of(const cudaGraphNode_t* handles, std::size_t count) {
-  std::vector<Node*> nodes;
-  for (std::size_t i = 0; i < count; ++i) nodes.push_back(node_of(handles[i]));
-  return nodes;
-}
-
-cudaError_t add(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
-                CUgraphNodeType type, auto&& make) {
-  return call([&](Machine& machine) {
-    require(node != nullptr);
-    Node* const added = machine.graph(graph)->add(make(machine), type, nodes_of(dependencies, count));
-    *node = reinterpret_cast<cudaGraphNode_t>(added);
-  });
-}
-
-/// The node of an executable graph that was made of this one.
-Node* node_in(Machine& machine, cudaGraphExec_t executable, cudaGraphNode_t node) {
-  ExecutableGraph& graph = machine.executable(executable);
-  const auto found = graph.copies.find(node_of(node));
-  require(found != graph.copies.end());
-  return found->second;
-}
-
 KernelLaunch launch_of(Machine& machine, const cudaKernelNodeParams& parameters) {
-  if (parameters.extra != nullptr) {
-    machine.note_unsupported("cudaKernelNodeParams::extra");
-    fail(CUDA_ERROR_NOT_SUPPORTED);
-  }
   runtime::LaunchConfig config;
   config.grid = {parameters.gridDim.x, parameters.gridDim.y, parameters.gridDim.z};
   config.block = {parameters.blockDim.x, parameters.blockDim.y, parameters.blockDim.z};
   config.dynamic_smem_bytes = parameters.sharedMemBytes;
-  return machine.make_launch(function_of(machine, parameters.func), config, parameters.kernelParams);
+  return machine.make_launch(function_of(machine, parameters.func), config, parameters.kernelParams, parameters.extra);
 }
 
 Fill fill_of(const cudaMemsetParams& parameters) {
@@ -64,13 +33,6 @@ Copy copy_of(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind)
   copy.width = bytes;
   copy.kind = kind_of(kind);
   return copy;
-}
-
-template <class T>
-T& work_of(Node* node) {
-  auto* const work = std::get_if<T>(&node->work);
-  require(work != nullptr);
-  return *work;
 }
 
 void list(const std::vector<Node*>& nodes, cudaGraphNode_t* handles, std::size_t* count) {
@@ -166,7 +128,7 @@ Work work_of(Machine& machine, cudaGraphNodeParams& parameters) {
 
 void set_work(Machine& machine, Node* node, cudaGraphNodeParams* parameters) {
   require(parameters != nullptr && static_cast<int>(node->type) == static_cast<int>(parameters->type));
-  node->work = work_of(machine, *parameters);
+  set_work(node, work_of(machine, *parameters));
 }
 
 std::string_view name_of(CUgraphNodeType type) {
@@ -196,6 +158,19 @@ std::string_view name_of(CUgraphNodeType type) {
   }
 }
 
+/// Whether the graphs have the same types of nodes, in the order of their creation, and the same edges.
+bool have_same_topology(const Graph& a, const Graph& b) {
+  if (a.nodes.size() != b.nodes.size()) return false;
+  std::map<const Node*, const Node*> partners;
+  for (std::size_t i = 0; i < a.nodes.size(); ++i) partners[a.nodes[i].get()] = b.nodes[i].get();
+  return std::ranges::equal(a.nodes, b.nodes, [&](const auto& of_a, const auto& of_b) {
+    std::set<const Node*> expected;
+    for (const Node* const each : of_a->dependencies) expected.insert(partners[each]);
+    return of_a->type == of_b->type &&
+           expected == std::set<const Node*>(of_b->dependencies.begin(), of_b->dependencies.end());
+  });
+}
+
 std::unique_ptr<ExecutableGraph> instantiate(const Graph& graph) {
   auto executable = std::make_unique<ExecutableGraph>();
   executable->graph = graph.clone(&executable->copies);
@@ -205,6 +180,13 @@ std::unique_ptr<ExecutableGraph> instantiate(const Graph& graph) {
 }
 
 }  // namespace
+
+void set_child(Node* node, const Graph& child) {
+  ChildGraph& work = work_of<ChildGraph>(node);
+  if (!have_same_topology(*work.graph, child))
+    fail(CUDA_ERROR_INVALID_VALUE, "the child graph has other types of nodes or other edges");
+  work.graph = child.clone();
+}
 
 TILEWRIGHT_EXPORT cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned) {
   return call([&](Machine& machine) { *graph = machine.keep(std::make_shared<Graph>()); });
@@ -302,60 +284,60 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cuda
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                      const cudaGraphNode_t* dependencies, size_t count,
                                                      const cudaKernelNodeParams* parameters) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_KERNEL,
-             [&](Machine& machine) { return launch_of(machine, *parameters); });
+  return add_node(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_KERNEL,
+                  [&](Machine& machine) { return launch_of(machine, *parameters); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                      const cudaGraphNode_t* dependencies, size_t count,
                                                      const cudaMemcpy3DParms* parameters) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEMCPY,
-             [&](Machine& machine) { return copy_of(machine, *parameters); });
+  return add_node(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEMCPY,
+                  [&](Machine& machine) { return copy_of(machine, *parameters); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph,
                                                        const cudaGraphNode_t* dependencies, size_t count, void* to,
                                                        const void* from, size_t bytes, cudaMemcpyKind kind) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEMCPY,
-             [&](Machine&) { return copy_of(to, from, bytes, kind); });
+  return add_node(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEMCPY,
+                  [&](Machine&) { return copy_of(to, from, bytes, kind); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                      const cudaGraphNode_t* dependencies, size_t count,
                                                      const cudaMemsetParams* parameters) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEMSET,
-             [&](Machine&) { return fill_of(*parameters); });
+  return add_node(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEMSET,
+                  [&](Machine&) { return fill_of(*parameters); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                    const cudaGraphNode_t* dependencies, size_t count,
                                                    const cudaHostNodeParams* parameters) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_HOST, [&](Machine&) {
+  return add_node(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_HOST, [&](Machine&) {
     return HostCall{parameters->fn, parameters->userData};
   });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                     const cudaGraphNode_t* dependencies, size_t count) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_EMPTY, [](Machine&) { return Nothing{}; });
+  return add_node(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_EMPTY, [](Machine&) { return Nothing{}; });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                          const cudaGraphNode_t* dependencies, size_t count,
                                                          cudaGraph_t child) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_GRAPH,
-             [&](Machine& machine) { return ChildGraph{machine.graph(child)->clone()}; });
+  return add_node(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_GRAPH,
+                  [&](Machine& machine) { return ChildGraph{machine.graph(child)->clone()}; });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                           const cudaGraphNode_t* dependencies, size_t count,
                                                           cudaEvent_t event) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-             [&](Machine& machine) { return EventRecord{machine.event(event)}; });
+  return add_node(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+                  [&](Machine& machine) { return EventRecord{machine.event(event)}; });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                         const cudaGraphNode_t* dependencies, size_t count,
                                                         cudaEvent_t event) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
-             [&](Machine& machine) { return EventWait{machine.event(event)}; });
+  return add_node(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+                  [&](Machine& machine) { return EventWait{machine.event(event)}; });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                        const cudaGraphNode_t* dependencies, size_t count,
                                                        cudaMemAllocNodeParams* parameters) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEM_ALLOC, [&](Machine& machine) {
+  return add_node(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEM_ALLOC, [&](Machine& machine) {
     Allocate allocation = machine.graph_allocation(parameters->bytesize);
     parameters->dptr = reinterpret_cast<void*>(allocation.address);
     return allocation;
@@ -363,8 +345,8 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cu
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                       const cudaGraphNode_t* dependencies, size_t count, void* memory) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEM_FREE,
-             [&](Machine&) { return Free{address_of(memory)}; });
+  return add_node(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEM_FREE,
+                  [&](Machine&) { return Free{address_of(memory)}; });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph,
@@ -373,8 +355,8 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_
   if (parameters == nullptr) {
     return call([](Machine&) { fail(CUDA_ERROR_INVALID_VALUE); });
   }
-  return add(node, graph, dependencies, count, static_cast<CUgraphNodeType>(parameters->type),
-             [&](Machine& machine) { return work_of(machine, *parameters); });
+  return add_node(node, graph, dependencies, count, static_cast<CUgraphNodeType>(parameters->type),
+                  [&](Machine& machine) { return work_of(machine, *parameters); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams* parameters) {
   return call([&](Machine& machine) { set_work(machine, node_of(node), parameters); });
@@ -473,7 +455,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t handl
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
                                                            const cudaKernelNodeParams* parameters) {
-  return call([&](Machine& machine) { work_of<KernelLaunch>(node_of(node)) = launch_of(machine, *parameters); });
+  return call([&](Machine& machine) { set_launch(node_of(node), launch_of(machine, *parameters)); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const cudaMemsetParams* parameters) {
   return call([&](Machine&) { work_of<Fill>(node_of(node)) = fill_of(*parameters); });
@@ -548,7 +530,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, 
   return call([&](Machine& machine) {
     require(executable != nullptr);
     std::unique_ptr<ExecutableGraph> made = instantiate(*machine.graph(graph));
-    made->frees_on_launch = (flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0;
+    made->flags = flags;
     *executable = machine.keep(std::move(made));
     hold_objects_of(*executable, graph);
   });
@@ -593,8 +575,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGr
   return call([&](Machine& machine) {
     ExecutableGraph& executable = machine.executable(handle);
     const std::shared_ptr<Graph> updated = machine.graph(graph);
-    const auto same_type = [](const auto& a, const auto& b) { return a->type == b->type; };
-    const bool fits = std::ranges::equal(executable.graph->nodes, updated->nodes, same_type);
+    const bool fits = have_same_topology(*executable.graph, *updated);
     if (result != nullptr) {
       *result = {};
       result->result = fits ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged;
@@ -615,9 +596,8 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t executa
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                                                const cudaKernelNodeParams* parameters) {
-  return call([&](Machine& machine) {
-    work_of<KernelLaunch>(node_in(machine, executable, node)) = launch_of(machine, *parameters);
-  });
+  return call(
+      [&](Machine& machine) { set_launch(node_in(machine, executable, node), launch_of(machine, *parameters)); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t executable, cudaGraphNode_t node,
                                                                  void* to, const void* from, size_t bytes,

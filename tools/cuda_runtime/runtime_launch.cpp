@@ -124,7 +124,7 @@ std::pair<CUdeviceptr, std::size_t> symbol_of(Machine& machine, const void* symb
 // NOLINTBEGIN(bugprone-reserved-identifier)
 TILEWRIGHT_EXPORT void** __cudaRegisterFatBinary(void* wrapper) {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   const auto* const binary = static_cast<const FatBinaryWrapper*>(wrapper);
   return reinterpret_cast<void**>(machine.add_module([binary, target = machine.target] {
     return binary->version == 2 ? linked_ptx_for(binary->parts, target) : ptx_for(binary->image, target);
@@ -136,7 +136,7 @@ TILEWRIGHT_EXPORT void __cudaRegisterFatBinaryEnd(void**) {}
 /// Programs do this when they end, and may use CUDA after it.
 TILEWRIGHT_EXPORT void __cudaUnregisterFatBinary(void**) {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   machine.write_report();
 }
 
@@ -251,7 +251,9 @@ TILEWRIGHT_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn
 TILEWRIGHT_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
                                                     unsigned) {
   return call([&](Machine& machine) {
-    require(!machine.stream(stream)->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    Stream* const on = machine.stream(stream);
+    require(!on->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    machine.wait_for(on);  // the callback may tell other threads that the work before it is done
     callback(stream, static_cast<cudaError_t>(machine.sticky), data);
   });
 }
@@ -286,7 +288,12 @@ TILEWRIGHT_EXPORT cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncA
     const emulator::Program& program = machine.kernel(function).program();
     if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
       const std::int64_t limit = machine.properties.smem_per_block_bytes - program.static_shared_bytes;
-      require(value >= 0 && value <= limit);
+      if (value < 0 || value > limit) {
+        fail(CUDA_ERROR_INVALID_VALUE,
+             fmt::format(
+                 "the kernel may have at most {} bytes of dynamic shared memory beside its {} static ones, not {}",
+                 limit, program.static_shared_bytes, value));
+      }
       function->max_dynamic_shared = value;
     } else if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
       function->non_portable_cluster = value != 0;
@@ -317,18 +324,30 @@ TILEWRIGHT_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, cons
 
 // Occupancy ----------------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// `function` is the name of the function that the program has called.
+cudaError_t store_max_blocks(int* blocks, const void* kernel, int threads, std::size_t shared,
+                             const char* function = __builtin_FUNCTION()) {
+  return call(
+      [&](Machine& machine) {
+        require(blocks != nullptr && threads > 0);
+        *blocks = max_blocks(machine, kernel, threads, shared);
+      },
+      function);
+}
+
+}  // namespace
+
 TILEWRIGHT_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* kernel,
                                                                                      int threads, size_t shared,
                                                                                      unsigned) {
-  return call([&](Machine& machine) {
-    require(blocks != nullptr && threads > 0);
-    *blocks = max_blocks(machine, kernel, threads, shared);
-  });
+  return store_max_blocks(blocks, kernel, threads, shared);
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel,
                                                                             int threads, size_t shared) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, kernel, threads, shared, 0);
+  return store_max_blocks(blocks, kernel, threads, shared);
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* kernel, int blocks,

@@ -37,6 +37,15 @@ Copy copy_of(Machine& machine, const cudaMemcpy3DParms& parameters) {
   return copy;
 }
 
+std::byte* symbol_address(Machine& machine, const void* symbol, std::size_t count, std::size_t offset) {
+  const auto [address, size] = symbol_of(machine, symbol);
+  if (offset > size || count > size - offset) {
+    fail(CUDA_ERROR_INVALID_VALUE,
+         fmt::format("the copy has {} bytes from byte {} on of a variable of {} bytes", count, offset, size));
+  }
+  return reinterpret_cast<std::byte*>(address + offset);
+}
+
 namespace {
 
 Copy linear(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
@@ -48,21 +57,23 @@ Copy linear(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) 
   return copy;
 }
 
+/// @throws ApiError if rows of this width overlap
+void check_pitch(std::size_t pitch, std::size_t width) {
+  if (pitch < width) {
+    fail(static_cast<CUresult>(cudaErrorInvalidPitchValue),
+         fmt::format("the pitch is {} bytes, and a row has {}", pitch, width));
+  }
+}
+
 Copy rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
           std::size_t height, cudaMemcpyKind kind) {
-  require(width <= to_pitch && width <= from_pitch, static_cast<CUresult>(cudaErrorInvalidPitchValue));
+  check_pitch(to_pitch, width);
+  check_pitch(from_pitch, width);
   Copy copy = linear(to, from, width, kind);
   copy.to_pitch = to_pitch;
   copy.from_pitch = from_pitch;
   copy.height = height;
   return copy;
-}
-
-/// Where a copy from or to a variable begins.
-std::byte* symbol_address(Machine& machine, const void* symbol, std::size_t count, std::size_t offset) {
-  const auto [address, size] = symbol_of(machine, symbol);
-  require(offset <= size && count <= size - offset);
-  return reinterpret_cast<std::byte*>(address + offset);
 }
 
 cudaError_t enqueue(cudaStream_t stream, auto&& make, const char* function = __builtin_FUNCTION()) {
@@ -126,7 +137,8 @@ TILEWRIGHT_EXPORT cudaError_t cudaMalloc(void** pointer, size_t bytes) {
 
 TILEWRIGHT_EXPORT cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
   return call([&](Machine& machine) {
-    require(pointer != nullptr && bytes != 0);
+    require(pointer != nullptr);
+    if (bytes == 0) fail(CUDA_ERROR_INVALID_VALUE, "the size is 0");
     *pointer = reinterpret_cast<void*>(machine.allocate(bytes, MemoryKind::managed));
   });
 }
@@ -206,11 +218,11 @@ TILEWRIGHT_EXPORT cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* at
   return call([&](Machine& machine) {
     require(attributes != nullptr);
     *attributes = {};
-    const Allocation* const found = machine.find(address_of(pointer)).second;
-    attributes->device = found == nullptr ? -2 : 0;
+    const auto found = machine.known_memory(address_of(pointer));
+    attributes->device = found ? 0 : -2;
     attributes->hostPointer = const_cast<void*>(pointer);
     attributes->type = cudaMemoryTypeUnregistered;
-    if (found == nullptr) return;
+    if (!found) return;
     attributes->devicePointer = const_cast<void*>(pointer);
     attributes->type = found->kind == MemoryKind::device    ? cudaMemoryTypeDevice
                        : found->kind == MemoryKind::managed ? cudaMemoryTypeManaged
@@ -338,37 +350,64 @@ TILEWRIGHT_EXPORT cudaError_t cudaGetSymbolSize(size_t* size, const void* symbol
 
 // Fills --------------------------------------------------------------------------------------------------------------
 
-TILEWRIGHT_EXPORT cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+namespace {
+
+// The functions with and without a stream; `function` is the name of the one that the program has called.
+
+cudaError_t fill(void* to, int value, std::size_t bytes, cudaStream_t stream,
+                 const char* function = __builtin_FUNCTION()) {
+  const auto byte = static_cast<std::uint32_t>(value) & 0xff;
   return enqueue(
-      stream, [&](Machine&) { return Fill{address_of(to), 0, bytes, 1, static_cast<std::uint32_t>(value) & 0xff, 1}; });
+      stream, [&](Machine&) { return Fill{address_of(to), 0, bytes, 1, byte, 1}; }, function);
+}
+cudaError_t fill_rows(void* to, std::size_t pitch, int value, std::size_t width, std::size_t height,
+                      cudaStream_t stream, const char* function = __builtin_FUNCTION()) {
+  const auto byte = static_cast<std::uint32_t>(value) & 0xff;
+  return enqueue(
+      stream,
+      [&](Machine&) {
+        if (height > 1) check_pitch(pitch, width);
+        return Fill{address_of(to), pitch, width, height, byte, 1};
+      },
+      function);
+}
+cudaError_t fill_box(cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream,
+                     const char* function = __builtin_FUNCTION()) {
+  return call(
+      [&](Machine& machine) {
+        if (extent.height > 1) check_pitch(to.pitch, extent.width);
+        for (std::size_t z = 0; z < extent.depth; ++z) {
+          machine.enqueue(machine.stream(stream),
+                          Fill{address_of(to.ptr) + z * to.pitch * to.ysize, to.pitch, extent.width, extent.height,
+                               static_cast<std::uint32_t>(value) & 0xff, 1});
+        }
+      },
+      function);
 }
 
-TILEWRIGHT_EXPORT cudaError_t cudaMemset(void* to, int value, size_t bytes) {
-  return cudaMemsetAsync(to, value, bytes, nullptr);
+}  // namespace
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  return fill(to, value, bytes, stream);
 }
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemset(void* to, int value, size_t bytes) { return fill(to, value, bytes, nullptr); }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
                                                 cudaStream_t stream) {
-  return enqueue(stream, [&](Machine&) {
-    return Fill{address_of(to), pitch, width, height, static_cast<std::uint32_t>(value) & 0xff, 1};
-  });
+  return fill_rows(to, pitch, value, width, height, stream);
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
-  return cudaMemset2DAsync(to, pitch, value, width, height, nullptr);
+  return fill_rows(to, pitch, value, width, height, nullptr);
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream) {
-  return call([&](Machine& machine) {
-    for (std::size_t z = 0; z < extent.depth; ++z) {
-      machine.enqueue(machine.stream(stream), Fill{address_of(to.ptr) + z * to.pitch * to.ysize, to.pitch, extent.width,
-                                                   extent.height, static_cast<std::uint32_t>(value) & 0xff, 1});
-    }
-  });
+  return fill_box(to, value, extent, stream);
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {
-  return cudaMemset3DAsync(to, value, extent, nullptr);
+  return fill_box(to, value, extent, nullptr);
 }
 
 // Pools --------------------------------------------------------------------------------------------------------------

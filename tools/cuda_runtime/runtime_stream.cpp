@@ -112,12 +112,14 @@ TILEWRIGHT_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaSt
   return call([&](Machine& machine) { machine.record(machine.event(event), machine.stream(stream)); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return cudaEventRecordWithFlags(event, stream, 0);
+  return call([&](Machine& machine) { machine.record(machine.event(event), machine.stream(stream)); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return call([&](Machine& machine) { machine.wait_for(machine.event(event)); });
 }
-TILEWRIGHT_EXPORT cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
+TILEWRIGHT_EXPORT cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return call([&](Machine& machine) { machine.wait_for(machine.event(event)); });
+}
 
 /// The emulator's own time: it says nothing about a GPU.
 TILEWRIGHT_EXPORT cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
@@ -125,8 +127,12 @@ TILEWRIGHT_EXPORT cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEven
     Event* const from = machine.event(begin);
     Event* const to = machine.event(end);
     require(milliseconds != nullptr);
-    require(from->recorded && to->recorded && ((from->flags | to->flags) & cudaEventDisableTiming) == 0,
-            CUDA_ERROR_INVALID_HANDLE);
+    if (!from->recorded || !to->recorded) {
+      fail(CUDA_ERROR_INVALID_HANDLE,
+           fmt::format("the {} event was never recorded", from->recorded ? "second" : "first"));
+    }
+    if (((from->flags | to->flags) & cudaEventDisableTiming) != 0)
+      fail(CUDA_ERROR_INVALID_HANDLE, "an event was created with cudaEventDisableTiming");
     *milliseconds = std::chrono::duration<float, std::milli>(to->when - from->when).count();
     machine.wait_for(from);  // both events have completed, else there is an error
     machine.wait_for(to);

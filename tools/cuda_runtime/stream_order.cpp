@@ -64,6 +64,7 @@ void StreamClock::join(const StreamClock& other) {
 }
 
 void StreamOrder::host_waits(const StreamClock& clock) {
+  ++version_;
   host_.join(clock);
   for (auto& [chain, works] : chains_) {
     while (!works.empty() && host_.covers(chain, works.front().count)) works.pop_front();
@@ -72,11 +73,13 @@ void StreamOrder::host_waits(const StreamClock& clock) {
 }
 
 void StreamOrder::host_waits_for_all() {
+  ++version_;
   chains_.clear();
   for (const auto& [chain, count] : counts_) host_.reach(chain, count);
 }
 
 std::optional<Finding> StreamOrder::add(const std::string& name, Chain chain, StreamClock& clock, Footprint footprint) {
+  ++version_;
   footprint.normalise();
   std::optional<Finding> found;
   for (const auto& [other, works] : chains_) {
@@ -89,15 +92,39 @@ std::optional<Finding> StreamOrder::add(const std::string& name, Chain chain, St
   clock.reach(chain, count);
   if (footprint.reads.empty() && footprint.writes.empty() && footprint.updates.empty()) return found;
   std::deque<Work>& works = chains_[chain];
-  works.push_back({name, count, std::move(footprint)});
+  const bool may_signal_host = host_memory_.first_common(footprint.updates).has_value();
+  works.push_back({name, count, std::move(footprint), may_signal_host});
   if (works.size() > kMaxWork) works.pop_front();
   return found;
 }
 
 void StreamOrder::forget(std::uint64_t begin, std::uint64_t end) {
+  ++version_;
   for (auto& [chain, works] : chains_) {
     for (Work& work : works) work.footprint.remove(begin, end);
   }
+}
+
+void StreamOrder::add_host_memory(std::uint64_t begin, std::uint64_t end) {
+  host_memory_.add(begin, end);
+  host_memory_.normalise();
+}
+
+PendingUse StreamOrder::pending_use(std::uint64_t begin, std::uint64_t end) const {
+  PendingUse most;
+  for (const auto& [chain, works] : chains_) {
+    for (const Work& work : works) {
+      if (work.may_signal_host || host_.covers(chain, work.count)) continue;
+      for (const bool is_write : {true, false}) {
+        for (const auto& [low, high] : (is_write ? work.footprint.writes : work.footprint.reads).ranges()) {
+          const std::uint64_t from = std::max(low, begin), to = std::min(high, end);
+          const bool is_more = is_write == most.is_write ? from < to && to - from > most.end - most.begin : is_write;
+          if (from < to && is_more) most = {from, to, is_write, work.name};
+        }
+      }
+    }
+  }
+  return most;
 }
 
 }  // namespace tilewright::cuda_runtime

@@ -8,14 +8,18 @@ namespace {
 
 int refuse(const char* function) {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   machine.note_unsupported(function);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 /// Writes what the last launches have added to the report, when the program ends.
 struct AtExit {
-  ~AtExit() { Machine::get().write_report(); }
+  ~AtExit() {
+    Machine& machine = Machine::get();
+    const MachineLock lock(machine);
+    machine.write_report();
+  }
 } const at_exit;
 
 }  // namespace

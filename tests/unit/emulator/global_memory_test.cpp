@@ -28,7 +28,7 @@ TEST(GlobalMemory, ForgetsFreedAllocationsWhoseMemoryIsUsedAgain) {
   std::byte* const host = reinterpret_cast<std::byte*>(first);
   ASSERT_TRUE(memory.lend(host, 1024));
   EXPECT_EQ(describe(memory, first + 4), "the last 1020 bytes of a 1024-byte allocation");
-  memory.deallocate(first);
+  memory.deallocate(first, false);
   EXPECT_EQ(describe(memory, first).find("freed"), std::string::npos) << describe(memory, first);
   for (int i = 0; i < 1000; ++i) memory.deallocate(memory.allocate(64));
 }
@@ -50,7 +50,9 @@ TEST(GlobalMemory, NamesMemoryOfTheHost) {
   const GlobalMemory memory(1 << 30);
   int of_the_stack = 0;
   EXPECT_EQ(describe(memory, reinterpret_cast<std::uint64_t>(&of_the_stack)), "in memory of the host");
-  EXPECT_EQ(describe(memory, 8), "in no allocation");
+  EXPECT_EQ(describe(memory, 0), "a null pointer");
+  EXPECT_EQ(describe(memory, 8), "8 bytes after a null pointer");
+  EXPECT_EQ(describe(memory, 4096), "in no allocation");
 }
 
 }  // namespace

@@ -63,6 +63,17 @@ TEST_F(KernelNames, SelectAnOverloadByItsParameters) {
   EXPECT_NE(refusal("t<float,4>").find("no kernels"), std::string::npos) << refusal("t<float,4>");
 }
 
+TEST_F(KernelNames, TellWhatPointersPointTo) {
+  EXPECT_EQ(module_.kernel("ov(int*)").parameters[0].element, PtxType::s32);
+  EXPECT_EQ(module_.kernel("t").parameters[0].element, PtxType::f32);
+  const std::vector<KernelParameter>& parameters = module_.kernel("st").parameters;
+  EXPECT_EQ(parameters[0].element, std::nullopt);
+  EXPECT_EQ(parameters[3].element, PtxType::f32);
+  EXPECT_TRUE(is_other_element(parameters[3], PtxType::f64));
+  EXPECT_TRUE(is_other_element(parameters[3], PtxType::s32));
+  EXPECT_FALSE(is_other_element(parameters[3], PtxType::u8));
+}
+
 TEST_F(KernelNames, TellTheTypesOfSmallFloats) {
   const std::vector<KernelParameter>& parameters = module_.kernel("st").parameters;
   EXPECT_EQ(to_string(parameters[0]), "a struct of 8 bytes");

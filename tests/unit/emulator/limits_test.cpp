@@ -9,6 +9,7 @@
 
 #include "hopper_kernel.hpp"
 #include "tests/unit/base/interruption_latency.hpp"
+#include "tilewright/emulator/emulated_module.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -183,6 +184,27 @@ TEST(StepBudget, FindingNamesTheSettingOfTheCaller) {
   const Finding finding = finding_of([&] { run(*device, cta_kernel(kEndless), 1, out); });
   EXPECT_NE(finding.detail.find("needs a larger budget (--steps)"), std::string::npos) << finding.detail;
   EXPECT_EQ(finding.detail.find("TILEWRIGHT"), std::string::npos) << finding.detail;
+}
+
+TEST(StepBudget, ALoopThatFollowsFromARejectedReadEndsTheLaunch) {
+  // The read gives ones, and the loop counts up to them.
+  constexpr std::string_view kBody =
+      "ld.global.u32 %r1, [%out + 4096];\nmov.u32 %r0, 0;\nLOOP: add.u32 %r0, %r0, 1;\nsetp.ne.u32 %p, %r0, %r1;\n"
+      "@%p bra LOOP;\n";
+  EmulatorOptions options;
+  options.steps_per_cta = std::uint64_t{1} << 40;
+  EmulatedModule module(cta_kernel(kBody), kSm90a, options);
+  std::vector<std::byte> out(4096);
+  const std::vector<KernelArgument> arguments{ArrayArgument{std::span(out)}};
+  runtime::LaunchConfig config;
+  config.grid = {4, 1, 1};
+  config.block = {32, 1, 1};
+  const std::vector<Finding> findings = module.launch(module.kernel("k"), config, arguments);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].kind, FindingKind::out_of_bounds_global);
+  EXPECT_EQ(findings[1].kind, FindingKind::no_progress);
+  EXPECT_NE(findings[1].detail.find("after a read of memory that it must not access"), std::string::npos);
+  EXPECT_NE(findings[1].detail.find("%out + 4096"), std::string::npos) << findings[1].detail;
 }
 
 TEST(StepBudget, FindingIsThatOfTheFirstCta) {

@@ -48,7 +48,7 @@ cublasStatus_t note_failure(Machine& machine, const char* function, const BlasEr
 template <class F>
 cublasStatus_t call(F&& f, const char* function = __builtin_FUNCTION()) {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   if (machine.sticky != CUDA_SUCCESS) return CUBLAS_STATUS_EXECUTION_FAILED;
   try {
     f(machine);

@@ -123,7 +123,8 @@ TILEWRIGHT_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
 }
 TILEWRIGHT_EXPORT cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   return call([&](Machine& machine) {
-    machine.wait_for(machine.stream(handle_of(handle).stream));
+    handle_of(handle);  // refuses what is no handle
+    machine.wait_for_all();
     handles().erase(handle);
   });
 }

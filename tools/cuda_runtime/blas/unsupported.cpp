@@ -8,7 +8,7 @@ namespace {
 
 int refuse(const char* function) {
   Machine& machine = Machine::get();
-  const std::scoped_lock lock(machine.mutex);
+  const MachineLock lock(machine);
   machine.note_unsupported(source_name(function));
   return CUBLAS_STATUS_NOT_SUPPORTED;
 }
