@@ -64,8 +64,8 @@ TEST(ConvCopy, LaunchesWriteTheParametersOfTheirKind) {
     const ConvCopyPlan plan = plan_conv_copy(copy, kSm90);
     EXPECT_EQ(plan::launch(plan, copy).parameters().size(), parameter_layout(plan).size);
   }
-  EXPECT_EQ(plan::launch(plan_conv_copy({"w", filter}, kSm90), {"w", filter}).grid[0], 2U * 2 * 3 * 2)
-      << "pixels, taps, and tiles of 32 outputs";
+  EXPECT_EQ(plan::launch(plan_conv_copy({"w", filter}, kSm90), {"w", filter}).grid[0], 2U * 2 * 2)
+      << "pixels, fours of six taps, and tiles of 32 outputs";
 }
 
 }  // namespace

@@ -250,6 +250,18 @@ TEST(Sm90Search, StepsAreNoLongerThanK) {
   EXPECT_GE(step_of(80), 64);
 }
 
+// With one mainloop step per tile, stages hide the latency of DRAM, unless the lines of A share lines of L2.
+TEST(Sm90Search, ShortKIsLoadedFarAheadIfLinesAreApart) {
+  const auto ahead_bytes = [](std::int64_t k) {
+    int bytes = 0;
+    for (const Sm90GemmDesign& design : designs_of(problem_of(describe_f16({kRow, kColumn}), 100'352, 256, k)))
+      bytes = std::max(bytes, design.stages * (design.tile.m + design.tile.n) * design.tile.k * 2);
+    return bytes;
+  };
+  EXPECT_GT(ahead_bytes(64), 128 * 1024);
+  EXPECT_LE(ahead_bytes(24), 96 * 1024);
+}
+
 TEST(Sm90Search, NarrowTilesMayBeTall) {
   EXPECT_GT(designs_of(problem_of(describe_f16(), 3'000'000, 32, 16)).front().tile.m, 256);
   for (const Sm90GemmDesign& design : designs_of(problem_of(describe_f16(), 3'000'000, 128, 16)))

@@ -334,10 +334,14 @@ double repack_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
 
 }  // namespace
 
-bool lines_split_sectors(const op::Tensor& operand) {
-  constexpr std::int64_t kSectorBytes = 32;
+bool lines_are_multiples_of(const op::Tensor& operand, int line_bytes) {
   const Result<op::MatrixView> view = op::view_matrix(operand, "operand");
-  return view && view->lines(operand) > 1 && view->ld * bytes(operand.dtype) % kSectorBytes != 0;
+  return !view || view->lines(operand) <= 1 || view->ld * bytes(operand.dtype) % line_bytes == 0;
+}
+
+bool lines_split_sectors(const op::Tensor& operand) {
+  constexpr int kSectorBytes = 32;
+  return !lines_are_multiples_of(operand, kSectorBytes);
 }
 
 double sector_read_amplification(const op::Tensor& operand) {

@@ -79,6 +79,10 @@ struct Sm90CostInput {
   int taps_of_step() const { return shared_pixels.are_columns ? 1 : shared_pixels.taps; }
 };
 
+/// Whether the distance of rows, or of columns if they are contiguous, is a multiple of `line_bytes` bytes. True for
+/// tensors that are no matrix.
+bool lines_are_multiples_of(const op::Tensor& operand, int line_bytes);
+
 /// Whether some rows, or columns if they are contiguous, begin in the middle of a 32-byte sector of L2, because their
 /// distance is no multiple of 32 bytes.
 bool lines_split_sectors(const op::Tensor& operand);
