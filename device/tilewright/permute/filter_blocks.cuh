@@ -14,7 +14,7 @@ struct FilterBlocksAxis {
   /// The tap of the filter that meets `pixel` of a block at `tap` of the copy, or -1.
   __device__ __forceinline__ int tap(int pixel, int tap) const {
     const int dilated = pixel * pixel_step + tap * tap_step + offset;
-    const int index = dilated / dilation;
+    const int index = dilation == 1 ? dilated : dilated / dilation;
     if (dilated < 0 || index * dilation != dilated || index >= taps) return -1;
     return is_reversed != 0 ? taps - 1 - index : index;
   }
@@ -65,20 +65,24 @@ class FilterBlocks {
     const int first_input = rest % blocks.merged * blocks.inputs;  // of the group, in a row of the copy
     const int lane = static_cast<int>(threadIdx.x) % kTile, line = static_cast<int>(threadIdx.x) / kTile;
 
+    // Lanes run along the adjacent elements of the filter. The other channels of a thread's elements are in its lines.
     const bool lanes_are_outputs = blocks.output_stride == 1;
-    const Element* const filters = static_cast<const Element*>(blocks.from) + group * blocks.group_stride;
+    const int first_of_lane = (lanes_are_outputs ? output : input - first_input) + lane;
+    const int first_of_line = (lanes_are_outputs ? input - first_input : output) + line;
+    const bool has_lane = is_below(first_of_lane, lanes_are_outputs ? blocks.outputs : blocks.inputs);
+    const int lines = lanes_are_outputs ? blocks.inputs : blocks.outputs;
+    const int64_t pitch = lanes_are_outputs ? blocks.input_stride : blocks.output_stride;
+    const Element* const filters =
+        static_cast<const Element*>(blocks.from) + group * blocks.group_stride + first_of_lane + first_of_line * pitch;
     Element loaded[kTaps][kSteps] = {};  // zeros where no tap meets the pixel
 #pragma unroll
     for (int tap = 0; tap < kTaps; ++tap) {
       const int64_t offset = first_tap + tap < taps ? tap_offset(pixel, first_tap + tap) : -1;
+      const Element* from = filters + offset;
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
-        const int i = line + step * kLines, in = lanes_are_outputs ? i : lane, out = lanes_are_outputs ? lane : i;
-        const int group_input = input + in - first_input;
-        if (offset >= 0 && group_input >= 0 && group_input < blocks.inputs && output + out < blocks.outputs) {
-          loaded[tap][step] =
-              filters[offset + group_input * blocks.input_stride + (output + out) * blocks.output_stride];
-        }
+        if (offset >= 0 && has_lane && is_below(first_of_line + step * kLines, lines)) loaded[tap][step] = *from;
+        from += kLines * pitch;
       }
     }
 #pragma unroll
@@ -91,15 +95,17 @@ class FilterBlocks {
     }
     __syncthreads();
     if (input + lane >= blocks.copied_inputs) return;
+    const int first_row = pixel * blocks.outputs + output + line;
+    const int64_t row_pitch = static_cast<int64_t>(taps) * blocks.copied_inputs;
+    Element* const to = static_cast<Element*>(blocks.to) + (group * blocks.copied_rows + first_row) * row_pitch +
+                        static_cast<int64_t>(first_tap) * blocks.copied_inputs + input + lane;
 #pragma unroll
-    for (int tap = 0; tap < kTaps; ++tap) {
-      if (first_tap + tap >= taps) return;
+    for (int step = 0; step < kSteps; ++step) {
+      const int i = step * kLines;
+      if (output + line + i >= blocks.outputs || first_row + i >= blocks.copied_rows) return;
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        const int i = line + step * kLines, row = pixel * blocks.outputs + output + i;
-        if (output + i >= blocks.outputs || row >= blocks.copied_rows) continue;
-        const int64_t place = (group * blocks.copied_rows + row) * taps + first_tap + tap;
-        static_cast<Element*>(blocks.to)[place * blocks.copied_inputs + input + lane] = tiles[tap][lane][i];
+      for (int tap = 0; tap < kTaps; ++tap) {
+        if (first_tap + tap < taps) to[i * row_pitch + tap * blocks.copied_inputs] = tiles[tap][lane][line + i];
       }
     }
   }
@@ -112,6 +118,10 @@ class FilterBlocks {
     const int r = pixel_h < h.block ? h.tap(pixel_h, tap_h) : -1;
     const int s = w.tap(pixel - pixel_h * w.block, tap - tap_h * w.copied_taps);
     return r < 0 || s < 0 ? -1 : r * h.tap_stride + s * w.tap_stride;
+  }
+
+  static __device__ __forceinline__ bool is_below(int index, int extent) {
+    return static_cast<uint32_t>(index) < static_cast<uint32_t>(extent);
   }
 
   const FilterBlocksParameters& parameters_;
