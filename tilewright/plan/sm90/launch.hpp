@@ -1,5 +1,5 @@
-// Applies an sm90_gemm plan to the extents of one problem: checks the arguments, builds the launch, and builds the
-// input of the cost model.
+// Applies an sm90_gemm plan to the extents of one problem: the checks of its arguments (check_arguments.cpp), the
+// launch (launch.cpp), and the input of the cost model (cost_input.cpp).
 #pragma once
 
 #include "tilewright/plan/launch.hpp"
