@@ -446,6 +446,29 @@ TEST(GatedEpilogues, ComputeRowMajorAndColumnMajorOutputs) {
   }
 }
 
+/// A vector of 16 elements of a byte is computed from 32 columns of A*B, more than a thread otherwise keeps in
+/// registers.
+TEST(GatedEpilogues, ComputeRowsOfBytesThatAreNotAligned) {
+  constexpr plan::TypeCase kTypes[] = {{DType::s8, DType::s8, DType::s8, DType::s32},
+                                       {DType::e4m3, DType::e5m2, DType::e4m3, DType::f32},
+                                       {DType::e5m2, DType::e4m3, DType::e5m2, DType::f32}};
+  for (const std::string& device : devices()) {
+    if (is_missing(device)) continue;
+    engine::Engine& engine = engine_of(device);
+    for (const plan::TypeCase& types : kTypes) {
+      SCOPED_TRACE(fmt::format("{} {}", device, testing::PrintToString(types)));
+      op::Gemm gemm = plan::problem_of(plan::describe(types, {}), 33, 142, 48);
+      const DType compute = op::default_compute(gemm.accumulator, gemm.d.dtype);
+      gemm.epilogue = op::parse_epilogue("D = reglu(acc)", compute).value_or_throw();
+      halve_d(gemm, plan::kRow);
+      GuardedProblem guarded(engine.device(), gemm, Placement{});
+      const std::vector<registry::KernelPtr> kernels = best_of_each_family(engine, guarded.on_device());
+      EXPECT_GE(kernels.size(), types.a == DType::s8 ? 2U : 1U);
+      for (const registry::KernelPtr& kernel : kernels) expect_exact(engine, kernel, guarded);
+    }
+  }
+}
+
 /// Random graphs with leaves of all kinds.
 class RandomGraphs {
  public:

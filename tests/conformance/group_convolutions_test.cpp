@@ -89,6 +89,16 @@ TEST_P(GroupConvolutions, FilterGradientsAreExact) {
   }
   expect_exact_without_product(convolution(ConvPass::wgrad, shapes[0], DType::f16), "group_wgrad");
   op::Conv2d conv = convolution(ConvPass::wgrad, shapes[0], DType::f16);
+  conv.alpha = 2;
+  conv.beta = 1;
+  conv.epilogue = *op::parse_epilogue("D = relu(alpha * acc + beta * C + column(bias) + residual)", DType::f32);
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {64, 1, 1, 1})},
+                  {"residual", op::packed_tensor(6 * kApart, DType::f32, conv.w.shape)}};
+  GuardedConvolution with_epilogue(engine().device(), conv, {.red_zone = 0});
+  const std::vector<registry::KernelPtr> kernels = kernels_of_family(with_epilogue.on_device(), "group_wgrad");
+  ASSERT_FALSE(kernels.empty());
+  expect_equal_to_reference(kernels.front(), with_epilogue);
+  conv = convolution(ConvPass::wgrad, shapes[0], DType::f16);
   conv.y.address += 2;
   EXPECT_TRUE(kernels_of_family(conv, "group_wgrad").empty()) << "y is not aligned to vectors";
 }

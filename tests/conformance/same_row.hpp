@@ -41,6 +41,12 @@ inline std::vector<RowCase> row_cases() {
       {"tf32", {f32, f32, f32, f32, multiply_add_tf32}, {kColumn, kColumn, kRow, kRow}},
       {"tf32_n_major", {f32, f32, f32, f32, multiply_add_tf32}, {kRow, kRow, kRow, kColumn}},
       {"fast_f32", {f32, f32, f32, f32, multiply_add_fast_f32}},
+      // D of one row counts as row-major, so that only the kernels of more rows exchange the operands.
+      {"fast_f32_column_major_d",
+       {f32, f32, f32, f32, multiply_add_fast_f32},
+       {kRow, kRow, kColumn, kColumn},
+       72,
+       1000},
       {"f32", {f32, f32, f32, f32}, {kColumn, kColumn, kRow, kColumn}},
       {"f64", {f64, f64, f64, f64}},
       {"s8_to_f32", {s8, s8, f32, s32}},

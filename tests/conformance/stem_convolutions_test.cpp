@@ -143,7 +143,9 @@ TEST_P(StemConvolutions, FilterGradientsAreExact) {
   }
   expect_exact_without_product(convolution(ConvPass::wgrad, shapes[3], DType::f16), "stem_wgrad");
   op::Conv2d conv = convolution(ConvPass::wgrad, shapes[3], DType::f16);
-  conv.epilogue = *op::parse_epilogue("D = relu(acc + column(bias) + residual)", DType::f32);
+  conv.alpha = 2;
+  conv.beta = 1;
+  conv.epilogue = *op::parse_epilogue("D = relu(alpha * acc + beta * C + column(bias) + residual)", DType::f32);
   conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {72, 1, 1, 1})},
                   {"residual", op::packed_tensor(6 * kApart, DType::f32, conv.w.shape)}};
   GuardedConvolution with_epilogue(engine().device(), conv, {.red_zone = 0});

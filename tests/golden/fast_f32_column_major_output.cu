@@ -55,7 +55,7 @@ struct Plan {
       static __device__ constexpr tilewright::uint32_t step_place(int load, int step) { return load * 1024 + step * 32; }
     };
   };
-  using Math = tilewright::SplitTf32Math<tilewright::ptx::Mma<16, 8, 8, float, float, float>>;
+  using Math = tilewright::SplitTf32Math<tilewright::ptx::Mma<16, 8, 8, float, float, float>, true>;
   static constexpr bool kPromotesAccumulators = true;
   static constexpr bool kAccumulatesInHalf = false;
   struct AccumulatorTile {  // (thread, value) -> coordinate: (((4,8),(1,2)),(2,2)):(((2@1,1@0),(1@1,32@1)),(1@1,8@0))

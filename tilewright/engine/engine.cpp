@@ -247,12 +247,18 @@ Support Engine::check_promises(const registry::Kernel& kernel, const op::Problem
                                std::optional<registry::Promises> required) const {
   const registry::Promises promises = required.value_or(state_->options.required);
   if (!promises.any()) return {};
+  const auto registered = state_->registry->snapshot();
   std::vector<registry::ProviderPtr> family;
-  for (const registry::ProviderPtr& provider : state_->registry->snapshot()->providers) {
+  for (const registry::ProviderPtr& provider : registered->providers) {
     if (provider->family() == kernel.metadata().family) family.push_back(provider);
   }
   const Target& target = plan::tiling(kernel.metadata().design).target;
-  return check(make_requirement(promises, family, problem, target), kernel, problem);
+  Requirement requirement = make_requirement(promises, family, problem, target);
+  if (promises.batch_invariant && !requirement.order && kernel.sum_order(problem)) {
+    Requirement of_all = make_requirement(promises, registered->providers, problem, target);
+    if (of_all.order) requirement = std::move(of_all);
+  }
+  return check(requirement, kernel, problem);
 }
 
 std::vector<ArtifactPtr> Engine::compile(std::span<const registry::KernelPtr> kernels, const OnProgress& on_progress) {

@@ -109,8 +109,8 @@ class Engine {
   /// Options::required.
   const registry::Promises& required() const;
   /// Refuses a kernel of the caller's choice that does not make the promises `required` (default: Options::required).
-  /// If batch_invariant is required, a shipped kernel must have the plan::SumOrder that its family has for every M.
-  /// @pre kernel.supports(problem)
+  /// If batch_invariant is required, a shipped kernel must have the plan::SumOrder that its family has for every M or,
+  /// if it has none, the one that find_kernels() requires. @pre kernel.supports(problem)
   Support check_promises(const registry::Kernel& kernel, const op::Problem& problem,
                          std::optional<registry::Promises> required = {}) const;
 

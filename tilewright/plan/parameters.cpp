@@ -34,17 +34,18 @@ template <class Sink>
 void describe(Sink& sink, const op::Epilogue& epilogue, const op::GemmView* arguments, bool is_transposed) {
   const std::vector<std::string> scalars = epilogue.scalars();
   const std::vector<const op::EpilogueNode*> tensors = epilogue.tensors();
-  sink.begin("epilogue");
+  const bool has_tensors = !tensors.empty() || !epilogue.outputs.empty();
+  const int scalar_bytes = scalars.empty() ? 1 : bytes(epilogue.compute);
+  const std::size_t alignment = has_tensors ? sizeof(std::int64_t) : static_cast<std::size_t>(scalar_bytes);
+  sink.begin("epilogue", alignment);
   for (const std::string& label : scalars) {
     describe_scalar(sink, label_name(label), epilogue.compute, [&] { return arguments->scalar(label); });
   }
   for (const op::EpilogueNode* node : tensors) describe_tensor(sink, node->label, arguments, is_transposed);
   for (const op::EpilogueOutput& output : epilogue.outputs)
     describe_tensor(sink, output.label, arguments, is_transposed);
-  const bool has_tensors = !tensors.empty() || !epilogue.outputs.empty();
   if (scalars.empty() && !has_tensors) sink.empty();
-  const int scalar_bytes = scalars.empty() ? 1 : bytes(epilogue.compute);
-  sink.end(has_tensors ? sizeof(std::int64_t) : static_cast<std::size_t>(scalar_bytes));
+  sink.end(alignment);
 }
 
 }  // namespace

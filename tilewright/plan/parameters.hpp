@@ -46,8 +46,9 @@ class ParameterWriter {
  public:
   explicit ParameterWriter(Launch& launch) : launch_(launch) {}
 
-  /// Begins a nested struct, whose fields follow until end().
-  void begin(const ParameterName& /*name*/) {}
+  /// Begins a nested struct, whose fields follow until end(). Its `alignment` in bytes is needed only where a later
+  /// field has a larger alignment than the first one.
+  void begin(const ParameterName& /*name*/, std::size_t alignment = 1) { launch_.finish(alignment); }
   /// Ends a nested struct whose alignment is `alignment` bytes.
   void end(std::size_t alignment) { launch_.finish(alignment); }
   /// Appends a field. `value` is a function; only a sink that needs the value calls it.
@@ -77,7 +78,10 @@ class ParameterWriter {
 /// A sink that records the names and offsets of the fields. It does not evaluate their values.
 class ParameterRecorder {
  public:
-  void begin(const ParameterName& name) { scopes_.push_back(qualified(name) + "."); }
+  void begin(const ParameterName& name, std::size_t alignment = 1) {
+    scopes_.push_back(qualified(name) + ".");
+    writer_.begin(name, alignment);
+  }
   void end(std::size_t alignment) {
     scopes_.pop_back();
     writer_.end(alignment);

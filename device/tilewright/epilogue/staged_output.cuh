@@ -58,7 +58,10 @@ class StagedOutput {
     constexpr int kBytesInRegisters = 64;  // with 128, f64 tiles of 64x64 took 174 registers instead of 168
     constexpr int kMost = 4;               // each vector has an address, too
     int count = 2;
-    if (kStoresOnlyD) count = minimum(kBytesInRegisters / (kVector * static_cast<int>(sizeof(Compute))), kMost);
+    if (kStoresOnlyD) {
+      count = kBytesInRegisters / (kVector * static_cast<int>(sizeof(Compute)));
+      count = maximum(minimum(count, kMost), 1);  // a vector of 16 gated bytes takes 32 columns of A*B
+    }
     while (kPasses % count != 0) count /= 2;
     return count;
   }

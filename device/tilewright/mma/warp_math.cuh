@@ -84,8 +84,10 @@ struct FastMath {
 
 /// 3xTF32 (Ootomo and Yokota, arXiv 2203.03341): x = high + low, both of them tf32, and a product is high*low +
 /// low*high + high*high, the small terms first. The terms left out, low*low and the rounding of both lows, are below 3
-/// * 2^-20 of a product. An infinite operand gives NaN, since its low part is inf - inf.
-template <class Instruction>
+/// * 2^-20 of a product. An infinite operand gives NaN, since its low part is inf - inf. The high part of the caller's
+/// A is in the first term also where kIsTransposed, so that the kernel's B is the caller's A: the bits of D do not
+/// depend on its layout.
+template <class Instruction, bool kIsTransposed>
 struct SplitTf32Math {
   using Mma = Instruction;
   static constexpr int kTerms = 3, kLoadsPerStep = 1, kLoadK = Mma::kK;
@@ -115,12 +117,12 @@ struct SplitTf32Math {
   }
   template <int kTerm, class Accumulator>
   static __device__ __forceinline__ void fma(Accumulator& d, const A& a, const B& b) {
-    if constexpr (kTerm == 0) {
-      Mma::fma(d, a.high, b.low);
-    } else if constexpr (kTerm == 1) {
-      Mma::fma(d, a.low, b.high);
-    } else {
+    if constexpr (kTerm == 2) {
       Mma::fma(d, a.high, b.high);
+    } else if constexpr ((kTerm == 0) != kIsTransposed) {
+      Mma::fma(d, a.high, b.low);
+    } else {
+      Mma::fma(d, a.low, b.high);
     }
   }
 };

@@ -262,5 +262,22 @@ TEST_F(Promises, AGivenKernelMustHaveTheOrderOfItsFamily) {
   EXPECT_TRUE(engine_.check_promises(*others.front().kernel, gemm, kInvariant));
 }
 
+// The kernels of programs need vectors of A, which a column-major A has for some M only.
+TEST_F(Promises, GivenKernelsOfAFamilyWithoutAnOrderMustHaveThatOfTheRanking) {
+  const op::Gemm gemm =
+      plan::problem_of(plan::describe_f16({plan::kColumn, plan::kColumn, plan::kRow, plan::kRow}), 64, 64, 512);
+  std::set<std::string> found;
+  for (const RankedKernel& each : engine_.find_kernels(gemm, {}, kSm90a, {}, kInvariant))
+    found.insert(each.kernel->name());
+  std::set<bool> accepted;
+  for (const RankedKernel& each : engine_.find_kernels(gemm, {}, kSm90a)) {
+    if (each.kernel->metadata().family != "cuda_program") continue;
+    const Support makes = engine_.check_promises(*each.kernel, gemm, kInvariant);
+    EXPECT_EQ(static_cast<bool>(makes), found.contains(each.kernel->name())) << each.kernel->name();
+    accepted.insert(static_cast<bool>(makes));
+  }
+  EXPECT_EQ(accepted.size(), 2U) << "some kernels have the order, and some do not";
+}
+
 }  // namespace
 }  // namespace tilewright::engine

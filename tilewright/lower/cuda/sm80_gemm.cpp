@@ -49,7 +49,7 @@ std::string math_type(const plan::Sm80GemmPlan& plan) {
     case op::MathOperation::multiply_add_tf32:
       return fmt::format("tilewright::Tf32Math<{}>", instruction);
     case op::MathOperation::multiply_add_fast_f32:
-      return fmt::format("tilewright::SplitTf32Math<{}>", instruction);
+      return fmt::format("tilewright::SplitTf32Math<{}, {}>", instruction, plan.is_transposed);
     case op::MathOperation::multiply_add_fast_f16:
     case op::MathOperation::multiply_add_fast_bf16:
       return fmt::format("tilewright::FastMath<{}, {}>", instruction, cuda_name(atom.a));
