@@ -12,21 +12,7 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(expression)                                            \
-  do {                                                               \
-    const int code = static_cast<int>(expression);                   \
-    if (code != 0) {                                                 \
-      std::printf("line %d: %s: %d\n", __LINE__, #expression, code); \
-      std::exit(1);                                                  \
-    }                                                                \
-  } while (0)
-#define EXPECT(condition)                                           \
-  do {                                                              \
-    if (!(condition)) {                                             \
-      std::printf("line %d: not true: %s\n", __LINE__, #condition); \
-      std::exit(1);                                                 \
-    }                                                               \
-  } while (0)
+#include "checks.hpp"
 
 template <class T>
 class Device {

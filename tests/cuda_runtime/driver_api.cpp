@@ -6,16 +6,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#define CHECK(expression)                                            \
-  do {                                                               \
-    const CUresult code = (expression);                              \
-    if (code != CUDA_SUCCESS) {                                      \
-      const char* name = "?";                                        \
-      cuGetErrorName(code, &name);                                   \
-      std::printf("line %d: %s: %s\n", __LINE__, #expression, name); \
-      std::exit(1);                                                  \
-    }                                                                \
-  } while (0)
+#include "checks.hpp"
 
 const char* const kPtx = R"(
 .version 8.0

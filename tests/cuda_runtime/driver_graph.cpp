@@ -6,24 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(expression)                                            \
-  do {                                                               \
-    const CUresult code = (expression);                              \
-    if (code != CUDA_SUCCESS) {                                      \
-      const char* name = "?";                                        \
-      cuGetErrorName(code, &name);                                   \
-      std::printf("line %d: %s: %s\n", __LINE__, #expression, name); \
-      std::exit(1);                                                  \
-    }                                                                \
-  } while (0)
-
-#define EXPECT(condition)                                     \
-  do {                                                        \
-    if (!(condition)) {                                       \
-      std::printf("line %d: not %s\n", __LINE__, #condition); \
-      std::exit(1);                                           \
-    }                                                         \
-  } while (0)
+#include "checks.hpp"
 
 const char* const kPtx = R"(
 .version 8.0

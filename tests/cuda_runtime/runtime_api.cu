@@ -7,21 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#define CHECK(expression)                                                                                             \
-  do {                                                                                                                \
-    const cudaError_t code = (expression);                                                                            \
-    if (code != cudaSuccess) {                                                                                        \
-      std::printf("line %d: %s: %s (%s)\n", __LINE__, #expression, cudaGetErrorName(code), cudaGetErrorString(code)); \
-      std::exit(1);                                                                                                   \
-    }                                                                                                                 \
-  } while (0)
-#define EXPECT(condition)                                           \
-  do {                                                              \
-    if (!(condition)) {                                             \
-      std::printf("line %d: not true: %s\n", __LINE__, #condition); \
-      std::exit(1);                                                 \
-    }                                                               \
-  } while (0)
+#include "checks.hpp"
 
 namespace cg = cooperative_groups;
 
