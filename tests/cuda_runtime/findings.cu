@@ -130,6 +130,18 @@ int main(int, char** arguments) {
     delete[] element;
     std::free(block);
   }
+  if (which == 16) {  // managed and pinned memory is part of the GPU's, of which 1 GiB is given
+    constexpr std::size_t kBytes = std::size_t{600} << 20;
+    std::size_t free_bytes = 0, total = 0;
+    float *managed = nullptr, *device = nullptr, *pinned = nullptr;
+    std::printf("%d ", cudaMallocManaged(&managed, kBytes));
+    std::printf("%d ", cudaMalloc(&device, kBytes));
+    std::printf("%d ", cudaMallocHost(&pinned, kBytes));
+    cudaMemGetInfo(&free_bytes, &total);
+    std::printf("%d %d ", free_bytes == total - kBytes - 2 * sizeof(host), cudaFree(managed));
+    std::printf("%d\n", cudaMallocHost(&pinned, kBytes));
+    cudaGetLastError();
+  }
   if (which == 9) {
     cudaFree(x);
     host_pointer<<<1, 64>>>(x, out);

@@ -260,6 +260,12 @@ emulator::EmulatorOptions Machine::emulator_options() const {
 
 CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
   CUdeviceptr address = 0;
+  // Memory of all kinds counts, although each kind has an allocator of its own.
+  const std::size_t left = free_bytes();
+  if (bytes > left) {
+    fail(CUDA_ERROR_OUT_OF_MEMORY, fmt::format("emulator: cannot allocate {} bytes: {} of {} bytes are free", bytes,
+                                               left, settings.memory_bytes));
+  }
   if (kind == MemoryKind::device) {
     try {
       address = memory_->allocate(bytes);
@@ -268,12 +274,9 @@ CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
     }
     unwritten_.add(address, address + bytes);
   } else {
-    const std::size_t free_bytes = static_cast<std::size_t>(settings.memory_bytes) - used_bytes();
-    std::byte* const memory = bytes <= free_bytes ? host_watch_.allocate(bytes) : nullptr;
-    if (memory == nullptr) {
-      fail(CUDA_ERROR_OUT_OF_MEMORY, fmt::format("emulator: cannot allocate {} bytes: {} of {} bytes are free", bytes,
-                                                 free_bytes, settings.memory_bytes));
-    }
+    std::byte* const memory = host_watch_.allocate(bytes);
+    if (memory == nullptr)
+      fail(CUDA_ERROR_OUT_OF_MEMORY, fmt::format("emulator: the host has no {} bytes of memory left", bytes));
     memory_->lend(memory, bytes);
     address = reinterpret_cast<CUdeviceptr>(memory);
     order_.add_host_memory(address, address + bytes);
@@ -383,13 +386,14 @@ std::optional<Machine::KnownMemory> Machine::known_memory(CUdeviceptr address) c
                      variable->end - variable->begin};
 }
 
-std::size_t Machine::used_bytes() const {
+std::size_t Machine::free_bytes() const {
   std::size_t used =
       memory_->allocated_bytes(emulator::Owner::caller) + memory_->allocated_bytes(emulator::Owner::module);
   for (const auto& [begin, allocation] : allocations_) {
     if (allocation.kind == MemoryKind::managed || allocation.kind == MemoryKind::pinned) used += allocation.bytes;
   }
-  return used;
+  const auto total = static_cast<std::size_t>(settings.memory_bytes);
+  return total - std::min(used, total);  // variables of modules may exceed it
 }
 
 void Machine::mark_written(CUdeviceptr address, std::size_t bytes) { unwritten_.remove(address, address + bytes); }

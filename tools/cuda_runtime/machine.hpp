@@ -233,7 +233,8 @@ class Machine {
     std::size_t bytes = 0;
   };
   std::optional<KnownMemory> known_memory(CUdeviceptr address) const;
-  std::size_t used_bytes() const;
+  /// Of `Settings::memory_bytes`, what device, managed and pinned memory and variables of modules leave.
+  std::size_t free_bytes() const;
   void mark_written(CUdeviceptr address, std::size_t bytes);
   void note_managed_variable(CUdeviceptr address, std::size_t bytes) {
     managed_variables_.add(address, address + bytes);
