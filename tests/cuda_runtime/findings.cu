@@ -1,5 +1,8 @@
 // Kernels with one fault each; the argument chooses one. The line of each fault ends in the comment BUG.
+#include <unistd.h>
+
 #include <cassert>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cuda/barrier>
@@ -141,6 +144,23 @@ int main(int, char** arguments) {
     std::printf("%d %d ", free_bytes == total - kBytes - 2 * sizeof(host), cudaFree(managed));
     std::printf("%d\n", cudaMallocHost(&pinned, kBytes));
     cudaGetLastError();
+  }
+  if (which == 17) {  // a null pointer of host code, in a program whose handler calls the one that it has replaced
+    static struct sigaction replaced {};
+    struct sigaction action {};
+    action.sa_flags = SA_SIGINFO;
+    action.sa_sigaction = [](int signal, siginfo_t* info, void* context) {
+      static_cast<void>(write(STDOUT_FILENO, "handler\n", 8));
+      if ((replaced.sa_flags & SA_SIGINFO) != 0) replaced.sa_sigaction(signal, info, context);
+    };
+    float* pinned = nullptr;
+    cudaMallocHost(&pinned, 1 << 16);
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    cudaMemsetAsync(pinned, 0, 1 << 16, stream);  // the pages are watched from here on
+    sigaction(SIGSEGV, &action, &replaced);
+    cudaMemsetAsync(pinned, 0, 1 << 16, stream);
+    *static_cast<volatile int*>(nullptr) = 1;
   }
   if (which == 9) {
     cudaFree(x);
