@@ -96,6 +96,12 @@ void check_graphs(CUfunction function, CUcontext context) {
   CUDA_KERNEL_NODE_PARAMS packed = kernel;
   packed.kernelParams = nullptr;
   packed.extra = extra;
+  size = 8;  // less than the parameters
+  EXPECT(cuGraphAddKernelNode(&second, graph, &empty, 1, &packed) == CUDA_ERROR_INVALID_VALUE);
+  size = sizeof(buffer);
+  packed.kernelParams = kernel.kernelParams;
+  EXPECT(cuGraphAddKernelNode(&second, graph, &empty, 1, &packed) == CUDA_ERROR_INVALID_VALUE);
+  packed.kernelParams = nullptr;
   CHECK(cuGraphAddKernelNode(&second, graph, &empty, 1, &packed));
   CHECK(cuGraphAddMemcpyNode(&copied, graph, &second, 1, &copy, context));
   CHECK(cuGraphAddHostNode(&called, graph, &copied, 1, &call));

@@ -14,6 +14,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/emulated_kernel.hpp"
 #include "tilewright/emulator/instruction_targets.hpp"
@@ -962,15 +963,24 @@ KernelLaunch Machine::make_launch(Function* function, const runtime::LaunchConfi
                                   void** extra) {
   const emulator::Program& program = kernel(function).program();
   KernelLaunch launch{function, config, std::vector<std::byte>(program.parameter_bytes), {}};
+    if (arguments != nullptr)
+      fail(CUDA_ERROR_INVALID_VALUE, "the kernel gets its parameters by `kernelParams` or by `extra`, not by both");
   if (extra != nullptr) {
     const void* buffer = nullptr;
     std::size_t size = 0;
     for (void** at = extra; *at != CU_LAUNCH_PARAM_END; at += 2) {
       if (*at == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = at[1];
-      if (*at == CU_LAUNCH_PARAM_BUFFER_SIZE) std::memcpy(&size, at[1], sizeof(size));
+      if (*at == CU_LAUNCH_PARAM_BUFFER_SIZE && at[1] != nullptr) std::memcpy(&size, at[1], sizeof(size));
     }
-    require(buffer != nullptr && size <= launch.parameters.size() + 8);
-    std::memcpy(launch.parameters.data(), buffer, std::min(size, launch.parameters.size()));
+    // A struct of the parameters may be longer than they are, by the padding at its end.
+    constexpr std::size_t kLargestAlignment = alignof(CUtensorMap);
+    const std::size_t needed = launch.parameters.size();
+    if (buffer == nullptr || size < needed || size > round_up(needed, kLargestAlignment)) {
+      fail(CUDA_ERROR_INVALID_VALUE,
+           fmt::format("{} has {} bytes of parameters, and the buffer of `extra` {}", demangled(function->name), needed,
+                       buffer == nullptr ? "is a null pointer" : fmt::format("has {}", size)));
+    }
+    std::memcpy(launch.parameters.data(), buffer, needed);
     return launch;
   }
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {

@@ -287,7 +287,7 @@ class Machine {
   emulator::EmulatedKernel& kernel(Function* function);
 
   /// Kernel parameters from an array of pointers to them or, if `extra` is not null, from the buffer that it names (as
-  /// for cuLaunchKernel()). @throws ApiError
+  /// for cuLaunchKernel()). @throws ApiError for both, for null pointers, and for a buffer of another size
   KernelLaunch make_launch(Function* function, const runtime::LaunchConfig& config, void** arguments,
                            void** extra = nullptr);
   int max_blocks_per_multiprocessor(Function* function, int threads, std::size_t dynamic_shared);
