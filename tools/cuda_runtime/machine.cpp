@@ -260,13 +260,13 @@ emulator::EmulatorOptions Machine::emulator_options() const {
 // Memory -------------------------------------------------------------------------------------------------------------
 
 CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
-  CUdeviceptr address = 0;
   // Memory of all kinds counts, although each kind has an allocator of its own.
   const std::size_t left = free_bytes();
   if (bytes > left) {
     fail(CUDA_ERROR_OUT_OF_MEMORY, fmt::format("emulator: cannot allocate {} bytes: {} of {} bytes are free", bytes,
                                                left, settings.memory_bytes));
   }
+  CUdeviceptr address = 0;
   if (kind == MemoryKind::device) {
     try {
       address = memory_->allocate(bytes);
@@ -447,8 +447,7 @@ void Machine::check_copy_of_unwritten(const Copy& copy, const Line& line) {
   found.address = reinterpret_cast<CUdeviceptr>(copy.from);
   found.detail = fmt::format(
       "copy of {} bytes at global address {:#x} to the host in {}, of which no one has written any: is a launch "
-      "missing, "
-      "or has one failed?",
+      "missing, or has one failed?",
       copy.width * copy.height * copy.depth, found.address, line.stream);
   report_finding(found);
 }
@@ -963,9 +962,9 @@ KernelLaunch Machine::make_launch(Function* function, const runtime::LaunchConfi
                                   void** extra) {
   const emulator::Program& program = kernel(function).program();
   KernelLaunch launch{function, config, std::vector<std::byte>(program.parameter_bytes), {}};
+  if (extra != nullptr) {
     if (arguments != nullptr)
       fail(CUDA_ERROR_INVALID_VALUE, "the kernel gets its parameters by `kernelParams` or by `extra`, not by both");
-  if (extra != nullptr) {
     const void* buffer = nullptr;
     std::size_t size = 0;
     for (void** at = extra; *at != CU_LAUNCH_PARAM_END; at += 2) {

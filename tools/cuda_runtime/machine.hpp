@@ -226,12 +226,13 @@ class Machine {
   void unregister_host(void* address);
   /// The allocation that the address is in, and its start; nothing for other memory.
   std::pair<CUdeviceptr, const Allocation*> find(CUdeviceptr address) const;
-  /// The same for variables of modules too, whose kind is device or managed.
+  /// An allocation, or a variable of a module, whose kind is device or managed.
   struct KnownMemory {
     MemoryKind kind = MemoryKind::device;
     CUdeviceptr begin = 0;
     std::size_t bytes = 0;
   };
+  /// What the address is in; nothing for other memory.
   std::optional<KnownMemory> known_memory(CUdeviceptr address) const;
   /// Of `Settings::memory_bytes`, what device, managed and pinned memory and variables of modules leave.
   std::size_t free_bytes() const;
