@@ -281,6 +281,7 @@ CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
     memory_->lend(memory, bytes);
     address = reinterpret_cast<CUdeviceptr>(memory);
     order_.add_host_memory(address, address + bytes);
+    host_bytes_ += bytes;
   }
   allocations_[address] = {kind, bytes};
   order_.forget(address, address + bytes);
@@ -290,7 +291,7 @@ CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
 void Machine::release(CUdeviceptr address, const Allocation& allocation) {
   memory_->deallocate(address, allocation.kind != MemoryKind::registered);
   order_.remove_host_memory(address, address + allocation.bytes);
-  host_watch_.free(reinterpret_cast<std::byte*>(address));
+  if (host_watch_.free(reinterpret_cast<std::byte*>(address))) host_bytes_ -= allocation.bytes;
 }
 
 Allocate Machine::graph_allocation(std::size_t bytes) const {
@@ -388,11 +389,8 @@ std::optional<Machine::KnownMemory> Machine::known_memory(CUdeviceptr address) c
 }
 
 std::size_t Machine::free_bytes() const {
-  std::size_t used =
-      memory_->allocated_bytes(emulator::Owner::caller) + memory_->allocated_bytes(emulator::Owner::module);
-  for (const auto& [begin, allocation] : allocations_) {
-    if (allocation.kind == MemoryKind::managed || allocation.kind == MemoryKind::pinned) used += allocation.bytes;
-  }
+  const std::size_t used = memory_->allocated_bytes(emulator::Owner::caller) +
+                           memory_->allocated_bytes(emulator::Owner::module) + host_bytes_;
   const auto total = static_cast<std::size_t>(settings.memory_bytes);
   return total - std::min(used, total);  // variables of modules may exceed it
 }

@@ -370,7 +370,8 @@ class Machine {
   emulator::UnwrittenBytes unwritten_;
   StreamOrder order_;
   HostWatch host_watch_;
-  int calls_ = 0;  // functions of CUDA that run: a host function of a stream may call others
+  std::size_t host_bytes_ = 0;  // of managed and pinned allocations
+  int calls_ = 0;               // functions of CUDA that run: a host function of a stream may call others
   /// The last work of a chain, if it is a kernel that lets dependent launches start before it ends.
   struct EarlyStart {
     std::string name;
