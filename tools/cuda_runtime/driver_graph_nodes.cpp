@@ -72,6 +72,11 @@ Work work_of(Machine& machine, CUgraphNodeParams& parameters) {
   }
 }
 
+void set_work(Machine& machine, Node* node, CUgraphNodeParams* parameters) {
+  check_settable(node, checked(parameters).type);
+  set_work(node, work_of(machine, *parameters));
+}
+
 }  // namespace
 
 // Nodes --------------------------------------------------------------------------------------------------------------
@@ -285,10 +290,7 @@ TILEWRIGHT_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdevic
   return by_runtime([&] { return cudaGraphMemFreeNodeGetParams(node, address); });
 }
 TILEWRIGHT_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* parameters) {
-  return call_driver([&](Machine& machine) {
-    checked(parameters);
-    set_work(node_of(node), work_of(machine, *parameters));
-  });
+  return call_driver([&](Machine& machine) { set_work(machine, node_of(node), parameters); });
 }
 
 // Executable graphs --------------------------------------------------------------------------------------------------
@@ -335,10 +337,7 @@ TILEWRIGHT_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec executab
 }
 TILEWRIGHT_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec executable, CUgraphNode node,
                                                     CUgraphNodeParams* parameters) {
-  return call_driver([&](Machine& machine) {
-    checked(parameters);
-    set_work(node_in(machine, executable, node), work_of(machine, *parameters));
-  });
+  return call_driver([&](Machine& machine) { set_work(machine, node_in(machine, executable, node), parameters); });
 }
 TILEWRIGHT_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec executable, CUgraphNode node, unsigned enabled) {
   return by_runtime([&] { return cudaGraphNodeSetEnabled(executable, node, enabled); });
