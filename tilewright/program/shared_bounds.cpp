@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "tilewright/base/error.hpp"
 
@@ -70,7 +71,8 @@ std::vector<Execution> executions_of(const SharedAccess& access) {
 /// "thread 3 accesses 16 bytes at shared + 40"
 std::string described(const SharedAccess& access, const Execution& execution) {
   const std::string who = access.offset.is_static() ? "an instruction" : fmt::format("thread {}", execution.thread);
-  return fmt::format("{} accesses {} bytes at shared + {}", who, access.bytes, execution.at);
+  return fmt::format("{} accesses {} bytes at shared {} {}", who, access.bytes, execution.at < 0 ? '-' : '+',
+                     std::abs(execution.at));
 }
 
 }  // namespace
