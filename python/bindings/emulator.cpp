@@ -6,9 +6,12 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -35,6 +38,21 @@ runtime::Dim3 dim3(const Extents& extents) {
 }
 
 nb::tuple index(const runtime::Dim3& at) { return nb::make_tuple(at.x, at.y, at.z); }
+
+/// The types of arrays' elements, as NumPy writes them. It has no bf16.
+struct ArrayElement {
+  std::string_view name;
+  emulator::PtxType type;
+};
+constexpr std::array kArrayElements = std::to_array<ArrayElement>({{"<f2", emulator::PtxType::f16},
+                                                                   {"<f4", emulator::PtxType::f32},
+                                                                   {"<f8", emulator::PtxType::f64},
+                                                                   {"<i2", emulator::PtxType::s16},
+                                                                   {"<i4", emulator::PtxType::s32},
+                                                                   {"<i8", emulator::PtxType::s64},
+                                                                   {"<u2", emulator::PtxType::u16},
+                                                                   {"<u4", emulator::PtxType::u32},
+                                                                   {"<u8", emulator::PtxType::u64}});
 
 /// A module and the options that it was made with.
 class KernelModule {
@@ -91,17 +109,15 @@ class KernelModule {
     return result;
   }
 
-  /// For each parameter of a kernel: how NumPy writes the type that it points to ("<f4"), or "" if that is not known.
-  std::vector<std::string> pointed_to(const std::string& name) const {
-    std::vector<std::string> types;
-    for (const emulator::KernelParameter& parameter : module_->kernel(name).parameters) {
-      using emulator::PtxType;
-      const std::optional<PtxType> type = parameter.element;
-      const bool is_known = type && *type != PtxType::bf16;
-      const char letter = !is_known ? ' ' : !emulator::is_integer(*type) ? 'f' : emulator::is_signed(*type) ? 'i' : 'u';
-      types.push_back(is_known ? fmt::format("<{}{}", letter, emulator::bytes(*type)) : std::string());
-    }
-    return types;
+  /// The type of the elements that parameter `index` points to, as NumPy writes it, if arrays with elements of `given`
+  /// are arrays of others; else "", also if one of the types is not known.
+  std::string wanted_element(const std::string& name, std::size_t index, const std::string& given) const {
+    const std::vector<emulator::KernelParameter>& parameters = module_->kernel(name).parameters;
+    const auto* const row = std::ranges::find(kArrayElements, given, &ArrayElement::name);
+    if (index >= parameters.size() || row == kArrayElements.end()) return {};
+    if (!emulator::is_other_element(parameters[index], row->type)) return {};
+    const auto* const wanted = std::ranges::find(kArrayElements, *parameters[index].element, &ArrayElement::type);
+    return wanted == kArrayElements.end() ? "bfloat16" : std::string(wanted->name);
   }
 
   /// The profile of the last launch.
@@ -208,7 +224,9 @@ void bind_emulator(nb::module_& module) {
       .def(nb::init<const std::string&, bool, const std::string&, const std::vector<std::string>&, std::uint64_t>(),
            "source"_a, "is_path"_a, "target"_a, "include_folders"_a, "steps"_a)
       .def_prop_ro("kernels", &KernelModule::kernels, "The names of the kernels.")
-      .def("pointed_to", &KernelModule::pointed_to, "kernel"_a, "What the kernel's parameters point to.")
+      .def("wanted_element", &KernelModule::wanted_element, "kernel"_a, "index"_a, "given"_a,
+           "The type of the elements that the parameter points to, if elements of the type `given` are others; else "
+           "empty.")
       .def("launch", &KernelModule::launch, "kernel"_a, "grid"_a, "block"_a, "cluster"_a, "shared_bytes"_a,
            "cooperative"_a, "arguments"_a, "profile"_a, "Runs a launch and returns its findings.")
       .def("profile", &KernelModule::profile, nb::sig("def profile(self) -> dict[str, Any]"),

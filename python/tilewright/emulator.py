@@ -213,8 +213,12 @@ class Module:
         profile: bool,
     ) -> list[Finding]:
         arguments = [_argument(index, value) for index, value in enumerate(args)]
-        for index, (wanted, value) in enumerate(zip(self._module.pointed_to(kernel), args, strict=False)):
-            _warn_of_other_elements(index, wanted, value)
+        for index, value in enumerate(args):
+            given = _element_type(value)
+            if wanted := self._module.wanted_element(kernel, index, given):
+                of_array, of_kernel = f"args[{index}] has elements of {given!r}", f"elements of {wanted!r}"
+                text = f"{of_array}, and the kernel's parameter points to {of_kernel}"
+                warnings.warn(text, RuntimeWarning, stacklevel=3)
         found = self._module.launch(
             kernel,
             _extents(grid, "grid"),
@@ -259,19 +263,11 @@ def _argument(index: int, value: Any) -> Any:
     return (address, array.nbytes, initialised)
 
 
-def _warn_of_other_elements(index: int, wanted: str, value: Any) -> None:
-    """Warns of an array whose elements differ in size from `wanted`, or are integers in place of floats or the other way
-    round. Bytes are elements of every type."""
+def _element_type(value: Any) -> str:
+    """The type of an array's elements, as NumPy writes it; empty for other arguments."""
     array = value.array if isinstance(value, Output) else value
     interface = getattr(array, "__array_interface__", None)
-    if not wanted or interface is None or not interface["shape"]:
-        return
-    given = interface["typestr"]
-    if given[1] not in "fiu" or given[2:] == "1":
-        return
-    if given[2:] != wanted[2:] or (given[1] == "f") != (wanted[1] == "f"):
-        text = f"args[{index}] has elements of {given!r}, and the kernel's parameter points to elements of {wanted!r}"
-        warnings.warn(text, RuntimeWarning, stacklevel=4)
+    return str(interface["typestr"]) if interface is not None and interface["shape"] else ""
 
 
 if not TYPE_CHECKING:  # type checkers find misspelt names themselves

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import string
 import sys
 from collections.abc import Callable, Mapping
@@ -304,19 +305,28 @@ def _contraction(a: Any, b: Any, batch: tuple[int, ...], bound: Any, c: Any, out
     a = _broadcast(a, (*batch, *a.shape[-2:]))
     b = _broadcast(b, (*batch, *b.shape[-2:]))
     if 2 <= len(getattr(c, "shape", ())) <= len(batch) + 2:
-        _check_batch("c", tuple(map(int, c.shape[:-2])), batch)
-        c = _broadcast(c, (*batch, *c.shape[-2:]))
+        c = _with_batch("c", c, batch)
     epilogue = bound
     if isinstance(bound, EpilogueArguments):
         written = bound._written()
         operands = dict(bound.operands)
         for name, x in bound.operands.items():
             if name not in written and 2 < len(getattr(x, "shape", ())) <= len(batch) + 2:
-                _check_batch(name, tuple(map(int, x.shape[:-2])), batch)
-                operands[name] = _broadcast(x, (*batch, *x.shape[-2:]))
+                operands[name] = _with_batch(name, x, batch)
         epilogue = EpilogueArguments(bound.epilogue, **operands)
     expression = f"{of_batch}mk,{of_batch}kn->{of_batch}mn"
     return contract(expression, a, b, epilogue=epilogue, c=c, out=out, **options._asdict())
+
+
+def _with_batch(name: str, x: Any, batch: tuple[int, ...]) -> Any:
+    """`x` with all modes of the batch. It is copied if it has some of them only, because a contraction broadcasts C and
+    arrays of epilogues along all modes of the batch or none."""
+    before = tuple(map(int, x.shape[:-2]))
+    _check_batch(name, before, batch)
+    whole = _broadcast(x, (*batch, *x.shape[-2:]))
+    if before == batch or all(extent == 1 for extent in before):
+        return whole
+    return whole.reshape((math.prod(batch), *x.shape[-2:])).reshape(whole.shape)
 
 
 def _broadcast_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:

@@ -114,6 +114,10 @@ int main() {
   rows.WidthInBytes = 8;
   rows.Height = 2;
   CHECK(cuMemcpy2D(&rows));
+  rows.srcPitch = rows.srcXInBytes + rows.WidthInBytes - 1;  // a row would reach into the next
+  if (cuMemcpy2D(&rows) != CUDA_ERROR_INVALID_VALUE) return 1;
+  rows.Height = 1;
+  CHECK(cuMemcpy2D(&rows));
   if (host[0] != 312 || host[1] != 313 || host[2] != 320 || host[3] != 321) return 1;
   CHECK(cuGraphExecDestroy(executable));
   CHECK(cuGraphDestroy(graph));

@@ -79,6 +79,12 @@ void check_graphs(CUfunction function, CUcontext context) {
   CUDA_KERNEL_NODE_PARAMS packed = kernel;
   packed.kernelParams = nullptr;
   packed.extra = extra;
+  size = 8;  // less than the parameters
+  EXPECT(cuGraphAddKernelNode(&second, graph, &empty, 1, &packed) == CUDA_ERROR_INVALID_VALUE);
+  size = sizeof(buffer);
+  packed.kernelParams = kernel.kernelParams;
+  EXPECT(cuGraphAddKernelNode(&second, graph, &empty, 1, &packed) == CUDA_ERROR_INVALID_VALUE);
+  packed.kernelParams = nullptr;
   CHECK(cuGraphAddKernelNode(&second, graph, &empty, 1, &packed));
   CHECK(cuGraphAddMemcpyNode(&copied, graph, &second, 1, &copy, context));
   CHECK(cuGraphAddHostNode(&called, graph, &copied, 1, &call));
@@ -176,6 +182,12 @@ void check_graphs(CUfunction function, CUcontext context) {
   CHECK(cuGraphNodeFindInClone(&found, any, clone));
   CHECK(cuGraphDestroyNode(awaited));
   CHECK(cuGraphNodeSetParams(any, &parameters));
+  EXPECT(cuGraphNodeSetParams(nested, &parameters) == CUDA_ERROR_INVALID_VALUE);
+  CUgraphNodeParams other_allocation{};
+  other_allocation.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  other_allocation.alloc.poolProps = allocation.poolProps;
+  other_allocation.alloc.bytesize = 2 * kBytes;
+  EXPECT(cuGraphNodeSetParams(allocated, &other_allocation) == CUDA_ERROR_NOT_SUPPORTED);
   CUgraphExec of_parent;
   CHECK(cuGraphInstantiate(&of_parent, parent, 0));
   by = 2000;

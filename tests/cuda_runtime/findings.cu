@@ -1,5 +1,8 @@
 // Kernels with one fault each; the argument chooses one. The line of each fault ends in the comment BUG.
+#include <unistd.h>
+
 #include <cassert>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cuda/barrier>
@@ -129,6 +132,35 @@ int main(int, char** arguments) {
     cudaMemcpy(block + 25, x, 100, cudaMemcpyDeviceToHost);
     delete[] element;
     std::free(block);
+  }
+  if (which == 16) {  // managed and pinned memory is part of the GPU's, of which 1 GiB is given
+    constexpr std::size_t kBytes = std::size_t{600} << 20;
+    std::size_t free_bytes = 0, total = 0;
+    float *managed = nullptr, *device = nullptr, *pinned = nullptr;
+    std::printf("%d ", cudaMallocManaged(&managed, kBytes));
+    std::printf("%d ", cudaMalloc(&device, kBytes));
+    std::printf("%d ", cudaMallocHost(&pinned, kBytes));
+    cudaMemGetInfo(&free_bytes, &total);
+    std::printf("%d %d ", free_bytes == total - kBytes - 2 * sizeof(host), cudaFree(managed));
+    std::printf("%d\n", cudaMallocHost(&pinned, kBytes));
+    cudaGetLastError();
+  }
+  if (which == 17) {  // a null pointer of host code, in a program whose handler calls the one that it has replaced
+    static struct sigaction replaced {};
+    struct sigaction action {};
+    action.sa_flags = SA_SIGINFO;
+    action.sa_sigaction = [](int signal, siginfo_t* info, void* context) {
+      static_cast<void>(write(STDOUT_FILENO, "handler\n", 8));
+      if ((replaced.sa_flags & SA_SIGINFO) != 0) replaced.sa_sigaction(signal, info, context);
+    };
+    float* pinned = nullptr;
+    cudaMallocHost(&pinned, 1 << 16);
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    cudaMemsetAsync(pinned, 0, 1 << 16, stream);  // the pages are watched from here on
+    sigaction(SIGSEGV, &action, &replaced);
+    cudaMemsetAsync(pinned, 0, 1 << 16, stream);
+    *static_cast<volatile int*>(nullptr) = 1;
   }
   if (which == 9) {
     cudaFree(x);

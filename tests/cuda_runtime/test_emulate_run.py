@@ -200,6 +200,19 @@ def test_copies_past_the_end_of_host_memory_are_found(tilewright, findings):
     assert re.search(read + r"malloc\(\) or new, in which it begins at byte 8;", finished.stderr), finished.stderr
 
 
+def test_memory_of_all_kinds_counts_as_used(tilewright, findings):
+    finished = tilewright("emulate", "run", "--memory", "1", "--", findings, "16")
+    out_of_memory = 2
+    assert finished.stdout == f"0 {out_of_memory} {out_of_memory} 1 0 0\nno error\n", finished.stderr
+    assert "cannot allocate 629145600 bytes: 444595712 of 1073741824 bytes are free" in finished.stderr
+
+
+def test_a_handler_of_the_program_may_call_the_one_that_it_replaces(tilewright, findings):
+    finished = tilewright("emulate", "run", "--", findings, "17")
+    assert finished.stdout == "handler\n", finished.stderr
+    assert "SIGSEGV" in finished.stderr or "Segmentation fault" in finished.stderr, finished.stderr
+
+
 def test_memory_that_was_freed_and_memory_of_the_host_are_named(tilewright, findings):
     assert "(0 bytes into a 256-byte allocation that was freed)" in tilewright("emulate", "run", "--", findings, "9").stderr
     assert "(in memory of the host" in tilewright("emulate", "run", "--", findings, "5").stderr

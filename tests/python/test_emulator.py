@@ -129,6 +129,18 @@ def test_arrays_of_other_elements_are_warned_of() -> None:
         module.launch("f", args=[x, emulator.Output(x), raw])
 
 
+def test_arrays_of_f16_are_no_arrays_of_bf16() -> None:
+    try:
+        module = emulator.Module("#include <cuda_bf16.h>\n__global__ void f(const __nv_bfloat16* x) {}")
+    except tilewright.ToolchainNotFound:
+        pytest.skip("no NVRTC on this machine")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module.launch("f", args=[np.ones(4, np.uint16)])
+    with pytest.warns(RuntimeWarning, match=r"args\[0\] has elements of '<f2', .* points to elements of 'bfloat16'"):
+        module.launch("f", args=[np.ones(4, np.float16)])
+
+
 def test_other_errors(module: emulator.Module, tmp_path: object) -> None:
     with pytest.raises(tilewright.InvalidArgument, match="its kernels are scale, count"):
         module.launch("nosuch")

@@ -156,6 +156,10 @@ def test_out_may_have_the_heads_between_rows_and_columns(of_b: tuple[int, ...]) 
     np.testing.assert_array_equal(total, (a @ b).sum(axis=-2))
     tilewright.matmul(a, b, epilogue=lambda acc, x: acc - x, x=c, out=out)
     np.testing.assert_array_equal(out, a @ b - c)
+    for shape in [(3, 1, 6), (2, 1, 1, 6), (3, 4, 1), (2, 1, 4, 1), (1, 3, 1, 1), (1, 1, 1, 6)]:
+        x = integers(*shape, seed=5)
+        tilewright.matmul(a, b, epilogue=lambda acc, x: acc + x, x=x, out=out)
+        np.testing.assert_array_equal(out, a @ b + x, err_msg=str(shape))
     assert (around[:, :, 3] == 7).all()
     with pytest.raises(InvalidArgument, match=r"c has the batch \(4,\), which does not broadcast to \(2, 3\)"):
         tilewright.matmul(a, b, c=integers(4, 4, 6), out=out)

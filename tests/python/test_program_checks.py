@@ -425,6 +425,8 @@ def test_accesses_outside_of_the_memory_that_shared_has_reserved() -> None:
         tp.load_shared(k, second + k.thread * 4 - 4, "f32")
     with refused(r"an instruction accesses 4 bytes at shared \+ [0-9]+, which no shared\(\) has reserved"):
         tp.add_shared(k, small + 4096, value)
+    with refused(r"an instruction accesses 4 bytes at shared - 4, which no shared\(\) has reserved"):
+        tp.load_shared(k, first - 4, "f32")
     with refused(r"an instruction accesses 8192 bytes at shared \+ [0-9]+, which are not all among the 4096 bytes"):
         load.copy([0, 0], small, thread=k.thread)
     with refused("behind the end of the [0-9]+ bytes that the kernel has reserved"):

@@ -34,7 +34,8 @@ struct KernelParameter {
 };
 
 /// Whether elements of `given` are none of the type that the parameter points to: others in size, or integers for
-/// floats or floats for integers. Bytes are elements of every type. False if the type is not known.
+/// floats or floats for integers. Bytes are elements of every type, and other types of 16 bits than f16 those of bf16.
+/// False if the type is not known.
 bool is_other_element(const KernelParameter& parameter, PtxType given);
 
 /// "a pointer", "a 32-bit integer", "an f32", "a struct of 24 bytes"

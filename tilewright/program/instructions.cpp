@@ -89,14 +89,22 @@ RegisterType common_type(std::string_view function, const std::vector<Value>& op
   throw InvalidArgument(fmt::format("{} takes {} registers, got {}", function, known, name(type)));
 }
 
-constexpr auto kNumbers = {RegisterType::f32, RegisterType::f64, RegisterType::b32, RegisterType::b64};
 constexpr auto kFloats = {RegisterType::f32, RegisterType::f64};
 constexpr auto kIntegers = {RegisterType::b32, RegisterType::b64};
 constexpr auto kBits = {RegisterType::b16, RegisterType::b32, RegisterType::b64};
 
-/// text $0, $1, ...; with a result of `type`
-Value pure(KernelBuilder& k, std::string text, RegisterType type, const std::vector<Value>& operands) {
-  text += " $0";
+/// The type of all operands of `function`, of floating-point or integer registers. @throws InvalidArgument for other
+/// operands, and for unsigned floating-point numbers
+RegisterType number_type(std::string_view function, const std::vector<Value>& operands, bool is_signed) {
+  const RegisterType type =
+      common_type(function, operands, {RegisterType::f32, RegisterType::f64, RegisterType::b32, RegisterType::b64});
+  if (is_signed || is_integer(type)) return type;
+  throw InvalidArgument(fmt::format("{} is unsigned for integers only, got {}", function, name(type)));
+}
+
+/// The result, of `type`, of the instruction that `mnemonic` begins: mnemonic $0, $1, ...;
+Value pure(KernelBuilder& k, std::string mnemonic, RegisterType type, const std::vector<Value>& operands) {
+  std::string text = std::move(mnemonic) + " $0";
   std::vector<Operand> all{output(type)};
   for (const Value& operand : operands) {
     text += fmt::format(", ${}", all.size());
@@ -112,13 +120,11 @@ Value arithmetic(KernelBuilder& k, std::string_view function, std::string_view m
   return pure(k, fmt::format("{}.{}", mnemonic, name(type)), type, operands);
 }
 
-/// The same, or for b32 and b64 the instruction `integer` of integers of as many bits. @throws InvalidArgument for
-/// unsigned floating-point numbers
+/// An instruction of f32 or f64, mnemonic.type $0, $1, ...; or of b32 or b64, with `integer` in place of `mnemonic`.
+/// @throws InvalidArgument for unsigned floating-point numbers
 Value arithmetic(KernelBuilder& k, std::string_view function, std::string_view mnemonic, std::string_view integer,
                  const std::vector<Value>& operands, bool is_signed = true) {
-  const RegisterType type = common_type(function, operands, kNumbers);
-  if (!is_integer(type) && !is_signed)
-    throw InvalidArgument(fmt::format("{} is unsigned for integers only, got {}", function, name(type)));
+  const RegisterType type = number_type(function, operands, is_signed);
   return pure(k, fmt::format("{}.{}", is_integer(type) ? integer : mnemonic, element_type(type, is_signed)), type,
               operands);
 }
@@ -131,9 +137,7 @@ Value approximate(KernelBuilder& k, std::string_view mnemonic, const Value& a) {
 
 Number compare(KernelBuilder& k, std::string_view function, std::string_view mnemonic, const Value& a, const Value& b,
                bool is_signed = true) {
-  const RegisterType type = common_type(function, {a, b}, kNumbers);
-  if (!is_integer(type) && !is_signed)
-    throw InvalidArgument(fmt::format("{} is unsigned for integers only, got {}", function, name(type)));
+  const RegisterType type = number_type(function, {a, b}, is_signed);
   const std::string text = fmt::format("{{\n.reg .pred p;\n{}.{} p, $1, $2;\nselp.u32 $0, 1, 0, p;\n}}", mnemonic,
                                        element_type(type, is_signed));
   return k.number(one(k.instruction(text, {output(RegisterType::b32), input(a), input(b)}, Effect::pure)), 2);

@@ -33,6 +33,29 @@ bool names_operand(std::string_view text, std::size_t index) {
   return false;
 }
 
+/// Whether one of the variables is in the expression.
+bool depends_on(const Number& number, const std::vector<Number>& variables) {
+  if (number.is_static()) return false;
+  if (std::ranges::find(variables, number) != variables.end()) return true;
+  const layout::NumberNode& node = *number.node();
+  if (node.op == layout::NumberOp::variable) return false;
+  return depends_on(node.a, variables) || depends_on(node.b, variables) || depends_on(node.c, variables);
+}
+
+/// @throws InvalidArgument for a loop whose condition, once it holds, always holds
+void check_may_end(const Loop& loop) {
+  if (!loop.condition || loop.condition->is_static(0)) return;
+  std::vector<Number> changing;
+  for (const Carried<Number>& carried : loop.numbers) {
+    if (carried.changes()) changing.push_back(carried.inside);
+  }
+  if (depends_on(*loop.condition, changing)) return;
+  throw InvalidArgument(
+      fmt::format("the loop does not end once its condition {} holds: the body sets no cell that the condition reads "
+                  "anew, as by a lambda that calls get()",
+                  to_string(*loop.condition)));
+}
+
 /// Words that cannot name a function of CUDA C++.
 bool is_keyword(std::string_view word) {
   constexpr std::array kWords = std::to_array<std::string_view>(
@@ -583,6 +606,7 @@ void KernelBuilder::end_loop() {
     loop.values.push_back({.before = before, .inside = open.values_inside[i], .after = values[i], .outside = outside});
     value_cells_[i] = outside;
   }
+  check_may_end(loop);
   append({.node = std::move(loop)});
 }
 

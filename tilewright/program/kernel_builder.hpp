@@ -162,7 +162,8 @@ class KernelBuilder {
   void loop(const Number& end, const std::function<void(const Number&)>& body) { loop(0, end, 1, body); }
   /// Appends a loop that runs while `condition` is not 0, which each iteration evaluates anew from the cells that it
   /// gets. It appends no instructions: what these compute is kept in a cell that the body sets.
-  /// @throws InvalidArgument for a condition that does
+  /// @throws InvalidArgument for a condition that does, and if the body sets no cell that the condition gets, as such a
+  /// loop would not end
   void loop_while(const std::function<Number()>& condition, const std::function<void()>& body);
   /// Appends statements that run if `condition` is not 0. A static condition leaves out the arm that does not run.
   void branch(const Number& condition, const std::function<void()>& body, const std::function<void()>& otherwise = {});

@@ -528,7 +528,7 @@ TILEWRIGHT_EXPORT CUresult cuMemHostUnregister(void* pointer) {
 TILEWRIGHT_EXPORT CUresult cuMemGetInfo(size_t* free, size_t* total) {
   return call([&](Machine& machine) {
     *total = static_cast<std::size_t>(machine.settings.memory_bytes);
-    *free = *total - machine.used_bytes();
+    *free = machine.free_bytes();
   });
 }
 TILEWRIGHT_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr address) {

@@ -24,11 +24,23 @@ Copy::Kind kind_of(CUmemorytype from, CUmemorytype to) {
                    : (to_device ? Copy::Kind::host_to_device : Copy::Kind::host_to_host);
 }
 
+/// The distance of rows, which are packed if it is 0. @throws ApiError if a row, `width` bytes from byte `x` on,
+/// reaches into the next
+std::size_t pitch_of(std::string_view side, std::size_t pitch, std::size_t x, std::size_t width, bool has_several) {
+  if (pitch == 0) return width;
+  if (has_several && pitch < x + width) {
+    fail(CUDA_ERROR_INVALID_VALUE,
+         fmt::format("the pitch of the {} is {} bytes, and a row has {} from byte {} on", side, pitch, width, x));
+  }
+  return pitch;
+}
+
 Copy copy_of(Machine& machine, const CUDA_MEMCPY2D* rows) {
   require(rows != nullptr);
   Copy copy;
-  copy.from_pitch = rows->srcPitch != 0 ? rows->srcPitch : rows->WidthInBytes;
-  copy.to_pitch = rows->dstPitch != 0 ? rows->dstPitch : rows->WidthInBytes;
+  const bool has_several = rows->Height > 1;
+  copy.from_pitch = pitch_of("source", rows->srcPitch, rows->srcXInBytes, rows->WidthInBytes, has_several);
+  copy.to_pitch = pitch_of("destination", rows->dstPitch, rows->dstXInBytes, rows->WidthInBytes, has_several);
   copy.from = side_of(machine, rows->srcMemoryType, rows->srcHost, rows->srcDevice,
                       rows->srcXInBytes + rows->srcY * copy.from_pitch);
   copy.to = side_of(machine, rows->dstMemoryType, rows->dstHost, rows->dstDevice,
@@ -44,8 +56,9 @@ Copy copy_of(Machine& machine, const CUDA_MEMCPY2D* rows) {
 Copy copy_of(Machine& machine, const CUDA_MEMCPY3D* box) {
   require(box != nullptr);
   Copy copy;
-  copy.from_pitch = box->srcPitch != 0 ? box->srcPitch : box->WidthInBytes;
-  copy.to_pitch = box->dstPitch != 0 ? box->dstPitch : box->WidthInBytes;
+  const bool has_several = box->Height > 1 || box->Depth > 1;
+  copy.from_pitch = pitch_of("source", box->srcPitch, box->srcXInBytes, box->WidthInBytes, has_several);
+  copy.to_pitch = pitch_of("destination", box->dstPitch, box->dstXInBytes, box->WidthInBytes, has_several);
   copy.from_height = box->srcHeight != 0 ? box->srcHeight : box->Height;
   copy.to_height = box->dstHeight != 0 ? box->dstHeight : box->Height;
   copy.from = side_of(machine, box->srcMemoryType, box->srcHost, box->srcDevice,

@@ -15,7 +15,8 @@ CUresult add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, 
   return by_runtime([&] { return add_node(node, graph, dependencies, count, type, make, function); }, function);
 }
 
-/// Of CUDA_KERNEL_NODE_PARAMS and of the member `kernel` of CUgraphNodeParams, which have the same members.
+/// The launch of a kernel node. `parameters` is a CUDA_KERNEL_NODE_PARAMS, or the member `kernel` of CUgraphNodeParams,
+/// which has the same members.
 template <class Parameters>
 KernelLaunch launch_of(Machine& machine, const Parameters& parameters) {
   runtime::LaunchConfig config;
@@ -26,12 +27,14 @@ KernelLaunch launch_of(Machine& machine, const Parameters& parameters) {
   return machine.make_launch(machine.function(function), config, parameters.kernelParams, parameters.extra);
 }
 
+/// The fill of a memset node. `parameters` is a CUDA_MEMSET_NODE_PARAMS, or the member `memset` of CUgraphNodeParams.
 template <class Parameters>
 Fill fill_of(const Parameters& parameters) {
   return {parameters.dst,   parameters.pitch,      parameters.width, std::max<std::size_t>(parameters.height, 1),
           parameters.value, parameters.elementSize};
 }
 
+/// @throws ApiError for a null pointer
 template <class Parameters>
 const Parameters& checked(const Parameters* parameters) {
   if (parameters == nullptr) fail(CUDA_ERROR_INVALID_VALUE, "the parameters of the node are a null pointer");
@@ -64,9 +67,14 @@ Work work_of(Machine& machine, CUgraphNodeParams& parameters) {
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
       return Free{parameters.free.dptr};
     default:
-      machine.note_unsupported("cuGraphAddNode of a semaphore, a batch of memory operations or a conditional node");
+      machine.note_unsupported("a graph node of a semaphore, of a batch of memory operations or of a condition");
       fail(CUDA_ERROR_NOT_SUPPORTED);
   }
+}
+
+void set_work(Machine& machine, Node* node, CUgraphNodeParams* parameters) {
+  check_settable(node, checked(parameters).type);
+  set_work(node, work_of(machine, *parameters));
 }
 
 }  // namespace
@@ -282,10 +290,7 @@ TILEWRIGHT_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdevic
   return by_runtime([&] { return cudaGraphMemFreeNodeGetParams(node, address); });
 }
 TILEWRIGHT_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* parameters) {
-  return call_driver([&](Machine& machine) {
-    checked(parameters);
-    set_work(node_of(node), work_of(machine, *parameters));
-  });
+  return call_driver([&](Machine& machine) { set_work(machine, node_of(node), parameters); });
 }
 
 // Executable graphs --------------------------------------------------------------------------------------------------
@@ -332,10 +337,7 @@ TILEWRIGHT_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec executab
 }
 TILEWRIGHT_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec executable, CUgraphNode node,
                                                     CUgraphNodeParams* parameters) {
-  return call_driver([&](Machine& machine) {
-    checked(parameters);
-    set_work(node_in(machine, executable, node), work_of(machine, *parameters));
-  });
+  return call_driver([&](Machine& machine) { set_work(machine, node_in(machine, executable, node), parameters); });
 }
 TILEWRIGHT_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec executable, CUgraphNode node, unsigned enabled) {
   return by_runtime([&] { return cudaGraphNodeSetEnabled(executable, node, enabled); });

@@ -18,26 +18,27 @@ void list_functions(Machine& machine, const void* module, Handle* handles, unsig
     handles[i] = reinterpret_cast<Handle>(all[i]);
 }
 
-/// The configuration of the runtime, as far as the functions of occupancy look at it. `attributes` has room for one.
-cudaLaunchConfig_t config_of(const CUlaunchConfig& given, cudaLaunchAttribute* attributes) {
+/// The configuration of the runtime, as far as the functions of occupancy look at it: with the extents of the cluster,
+/// for which `attribute` is the storage.
+cudaLaunchConfig_t config_of(const CUlaunchConfig& given, cudaLaunchAttribute* attribute) {
   cudaLaunchConfig_t config{};
   config.gridDim = {given.gridDimX, given.gridDimY, given.gridDimZ};
   config.blockDim = {given.blockDimX, given.blockDimY, given.blockDimZ};
   config.dynamicSmemBytes = given.sharedMemBytes;
-  config.attrs = attributes;
+  config.attrs = attribute;
   for (unsigned i = 0; i < given.numAttrs; ++i) {
     if (given.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
     const auto& cluster = given.attrs[i].value.clusterDim;
-    attributes->id = cudaLaunchAttributeClusterDimension;
-    attributes->val.clusterDim.x = cluster.x;
-    attributes->val.clusterDim.y = cluster.y;
-    attributes->val.clusterDim.z = cluster.z;
+    attribute->id = cudaLaunchAttributeClusterDimension;
+    attribute->val.clusterDim.x = cluster.x;
+    attribute->val.clusterDim.y = cluster.y;
+    attribute->val.clusterDim.z = cluster.z;
     config.numAttrs = 1;
   }
   return config;
 }
 
-/// Whether cuStreamWaitValue() goes on. @throws ApiError for flags that there are not
+/// Whether the value in memory, `now`, ends the wait of cuStreamWaitValue() for `value`.
 template <class Value>
 bool is_reached(Value now, Value value, unsigned flags) {
   switch (flags & 3U) {
@@ -58,7 +59,8 @@ CUresult wait_for_value(CUstream stream, CUdeviceptr address, Value value, unsig
   return call_driver(
       [&](Machine& machine) {
         require(!machine.stream(stream)->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-        require(machine.memory()->find(address, sizeof(Value)).has_value());
+        if (!machine.memory()->find(address, sizeof(Value)))
+          fail(CUDA_ERROR_INVALID_VALUE, fmt::format("{:#x} is no address of CUDA's memory", address));
         Value now = 0;
         std::memcpy(&now, pointer_of(address), sizeof(now));
         if (is_reached(now, value, flags)) return;

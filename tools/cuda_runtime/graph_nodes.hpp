@@ -59,6 +59,13 @@ inline void set_launch(Node* node, KernelLaunch launch) {
   old = std::move(launch);
 }
 
+/// @throws ApiError unless a node may get parameters of this type: those of allocations and frees never change
+inline void check_settable(const Node* node, CUgraphNodeType type) {
+  if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+    fail(CUDA_ERROR_NOT_SUPPORTED, "the parameters of nodes that allocate or free memory cannot be changed");
+  if (node->type != type) fail(CUDA_ERROR_INVALID_VALUE, "the node is of another type");
+}
+
 /// New work of a node, of the same type.
 inline void set_work(Node* node, Work work) {
   require(node->work.index() == work.index());

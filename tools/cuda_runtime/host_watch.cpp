@@ -40,7 +40,10 @@ struct Fault {
 std::array<Slot, 1024> slots;
 std::array<Fault, 64> faults;
 std::atomic<std::size_t> fault_count = 0;
-struct sigaction previous_action {};
+/// The program's actions: the one before the first install_handler(), and the one before the last.
+struct sigaction first_action {
+}, last_action{};
+std::atomic<bool> is_installed = false;
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "a signal handler may only use lock-free atomics");
 
 void note_fault(std::uint64_t address, const ucontext_t& context) {
@@ -57,6 +60,30 @@ void note_fault(std::uint64_t address, const ucontext_t& context) {
   // install_handler() has called it before, so that it does not load a library or allocate memory here.
   fault.frame_count = backtrace(fault.frames.data(), static_cast<int>(fault.frames.size()));
   fault.is_complete.store(true);
+}
+
+/// Does what the program does at a SIGSEGV without the watch.
+void forward_fault(int signal, siginfo_t* info, void* context) {
+  // A handler of the program that was installed after this one may call this one, the action before its own. Then it is
+  // the turn of the first action. The frame tells such a call from the next signal after a handler that does not
+  // return.
+  thread_local const void *forwarded = nullptr, *frame_of_forwarded = nullptr;
+  const void* const frame = __builtin_frame_address(0);
+  const bool is_called_back = forwarded == info && frame < frame_of_forwarded;
+  const struct sigaction& action = is_called_back ? first_action : last_action;
+  if (!is_called_back) {
+    forwarded = info;
+    frame_of_forwarded = frame;
+  }
+  if ((action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction != nullptr) {
+    action.sa_sigaction(signal, info, context);
+  } else if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) {
+    action.sa_handler(signal);
+  } else {
+    struct sigaction by_default {};
+    by_default.sa_handler = SIG_DFL;
+    sigaction(signal, &by_default, nullptr);  // the instruction executes again, and ends the program
+  }
 }
 
 /// Makes the page accessible, and returns to the instruction, which executes again.
@@ -79,15 +106,7 @@ void handle_fault(int signal, siginfo_t* info, void* context) {
     constexpr int kMostRepeats = 100;
     if (repeats < kMostRepeats) return;
   }
-  if ((previous_action.sa_flags & SA_SIGINFO) != 0 && previous_action.sa_sigaction != nullptr) {
-    previous_action.sa_sigaction(signal, info, context);
-  } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
-    previous_action.sa_handler(signal);
-  } else {
-    struct sigaction action {};
-    action.sa_handler = SIG_DFL;
-    sigaction(signal, &action, nullptr);  // the instruction executes again, and ends the program
-  }
+  forward_fault(signal, info, context);
 }
 
 /// The program may have installed a handler of its own, which then gets the signals of other addresses.
@@ -100,7 +119,8 @@ void install_handler() {
   struct sigaction action {};
   action.sa_sigaction = handle_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  previous_action = now;
+  last_action = now;
+  if (!is_installed.exchange(true)) first_action = now;
   sigaction(SIGSEGV, &action, nullptr);
 }
 

@@ -14,6 +14,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/emulated_kernel.hpp"
 #include "tilewright/emulator/instruction_targets.hpp"
@@ -259,6 +260,12 @@ emulator::EmulatorOptions Machine::emulator_options() const {
 // Memory -------------------------------------------------------------------------------------------------------------
 
 CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
+  // Memory of all kinds counts, although each kind has an allocator of its own.
+  const std::size_t left = free_bytes();
+  if (bytes > left) {
+    fail(CUDA_ERROR_OUT_OF_MEMORY, fmt::format("emulator: cannot allocate {} bytes: {} of {} bytes are free", bytes,
+                                               left, settings.memory_bytes));
+  }
   CUdeviceptr address = 0;
   if (kind == MemoryKind::device) {
     try {
@@ -268,15 +275,13 @@ CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
     }
     unwritten_.add(address, address + bytes);
   } else {
-    const std::size_t free_bytes = static_cast<std::size_t>(settings.memory_bytes) - used_bytes();
-    std::byte* const memory = bytes <= free_bytes ? host_watch_.allocate(bytes) : nullptr;
-    if (memory == nullptr) {
-      fail(CUDA_ERROR_OUT_OF_MEMORY, fmt::format("emulator: cannot allocate {} bytes: {} of {} bytes are free", bytes,
-                                                 free_bytes, settings.memory_bytes));
-    }
+    std::byte* const memory = host_watch_.allocate(bytes);
+    if (memory == nullptr)
+      fail(CUDA_ERROR_OUT_OF_MEMORY, fmt::format("emulator: the host has no {} bytes of memory left", bytes));
     memory_->lend(memory, bytes);
     address = reinterpret_cast<CUdeviceptr>(memory);
     order_.add_host_memory(address, address + bytes);
+    host_bytes_ += bytes;
   }
   allocations_[address] = {kind, bytes};
   order_.forget(address, address + bytes);
@@ -286,7 +291,7 @@ CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
 void Machine::release(CUdeviceptr address, const Allocation& allocation) {
   memory_->deallocate(address, allocation.kind != MemoryKind::registered);
   order_.remove_host_memory(address, address + allocation.bytes);
-  host_watch_.free(reinterpret_cast<std::byte*>(address));
+  if (host_watch_.free(reinterpret_cast<std::byte*>(address))) host_bytes_ -= allocation.bytes;
 }
 
 Allocate Machine::graph_allocation(std::size_t bytes) const {
@@ -383,13 +388,11 @@ std::optional<Machine::KnownMemory> Machine::known_memory(CUdeviceptr address) c
                      variable->end - variable->begin};
 }
 
-std::size_t Machine::used_bytes() const {
-  std::size_t used =
-      memory_->allocated_bytes(emulator::Owner::caller) + memory_->allocated_bytes(emulator::Owner::module);
-  for (const auto& [begin, allocation] : allocations_) {
-    if (allocation.kind == MemoryKind::managed || allocation.kind == MemoryKind::pinned) used += allocation.bytes;
-  }
-  return used;
+std::size_t Machine::free_bytes() const {
+  const std::size_t used = memory_->allocated_bytes(emulator::Owner::caller) +
+                           memory_->allocated_bytes(emulator::Owner::module) + host_bytes_;
+  const auto total = static_cast<std::size_t>(settings.memory_bytes);
+  return total - std::min(used, total);  // variables of modules may exceed it
 }
 
 void Machine::mark_written(CUdeviceptr address, std::size_t bytes) { unwritten_.remove(address, address + bytes); }
@@ -442,8 +445,7 @@ void Machine::check_copy_of_unwritten(const Copy& copy, const Line& line) {
   found.address = reinterpret_cast<CUdeviceptr>(copy.from);
   found.detail = fmt::format(
       "copy of {} bytes at global address {:#x} to the host in {}, of which no one has written any: is a launch "
-      "missing, "
-      "or has one failed?",
+      "missing, or has one failed?",
       copy.width * copy.height * copy.depth, found.address, line.stream);
   report_finding(found);
 }
@@ -959,14 +961,23 @@ KernelLaunch Machine::make_launch(Function* function, const runtime::LaunchConfi
   const emulator::Program& program = kernel(function).program();
   KernelLaunch launch{function, config, std::vector<std::byte>(program.parameter_bytes), {}};
   if (extra != nullptr) {
+    if (arguments != nullptr)
+      fail(CUDA_ERROR_INVALID_VALUE, "the kernel gets its parameters by `kernelParams` or by `extra`, not by both");
     const void* buffer = nullptr;
     std::size_t size = 0;
     for (void** at = extra; *at != CU_LAUNCH_PARAM_END; at += 2) {
       if (*at == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = at[1];
-      if (*at == CU_LAUNCH_PARAM_BUFFER_SIZE) std::memcpy(&size, at[1], sizeof(size));
+      if (*at == CU_LAUNCH_PARAM_BUFFER_SIZE && at[1] != nullptr) std::memcpy(&size, at[1], sizeof(size));
     }
-    require(buffer != nullptr && size <= launch.parameters.size() + 8);
-    std::memcpy(launch.parameters.data(), buffer, std::min(size, launch.parameters.size()));
+    // A struct of the parameters may be longer than they are, by the padding at its end.
+    constexpr std::size_t kLargestAlignment = alignof(CUtensorMap);
+    const std::size_t needed = launch.parameters.size();
+    if (buffer == nullptr || size < needed || size > round_up(needed, kLargestAlignment)) {
+      fail(CUDA_ERROR_INVALID_VALUE,
+           fmt::format("{} has {} bytes of parameters, and the buffer of `extra` {}", demangled(function->name), needed,
+                       buffer == nullptr ? "is a null pointer" : fmt::format("has {}", size)));
+    }
+    std::memcpy(launch.parameters.data(), buffer, needed);
     return launch;
   }
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {

@@ -226,14 +226,16 @@ class Machine {
   void unregister_host(void* address);
   /// The allocation that the address is in, and its start; nothing for other memory.
   std::pair<CUdeviceptr, const Allocation*> find(CUdeviceptr address) const;
-  /// The same for variables of modules too, whose kind is device or managed.
+  /// An allocation, or a variable of a module, whose kind is device or managed.
   struct KnownMemory {
     MemoryKind kind = MemoryKind::device;
     CUdeviceptr begin = 0;
     std::size_t bytes = 0;
   };
+  /// What the address is in; nothing for other memory.
   std::optional<KnownMemory> known_memory(CUdeviceptr address) const;
-  std::size_t used_bytes() const;
+  /// Of `Settings::memory_bytes`, what device, managed and pinned memory and variables of modules leave.
+  std::size_t free_bytes() const;
   void mark_written(CUdeviceptr address, std::size_t bytes);
   void note_managed_variable(CUdeviceptr address, std::size_t bytes) {
     managed_variables_.add(address, address + bytes);
@@ -286,7 +288,7 @@ class Machine {
   emulator::EmulatedKernel& kernel(Function* function);
 
   /// Kernel parameters from an array of pointers to them or, if `extra` is not null, from the buffer that it names (as
-  /// for cuLaunchKernel()). @throws ApiError
+  /// for cuLaunchKernel()). @throws ApiError for both, for null pointers, and for a buffer of another size
   KernelLaunch make_launch(Function* function, const runtime::LaunchConfig& config, void** arguments,
                            void** extra = nullptr);
   int max_blocks_per_multiprocessor(Function* function, int threads, std::size_t dynamic_shared);
@@ -368,7 +370,8 @@ class Machine {
   emulator::UnwrittenBytes unwritten_;
   StreamOrder order_;
   HostWatch host_watch_;
-  int calls_ = 0;  // functions of CUDA that run: a host function of a stream may call others
+  std::size_t host_bytes_ = 0;  // of managed and pinned allocations
+  int calls_ = 0;               // functions of CUDA that run: a host function of a stream may call others
   /// The last work of a chain, if it is a kernel that lets dependent launches start before it ends.
   struct EarlyStart {
     std::string name;

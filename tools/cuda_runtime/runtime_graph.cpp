@@ -127,7 +127,8 @@ Work work_of(Machine& machine, cudaGraphNodeParams& parameters) {
 }
 
 void set_work(Machine& machine, Node* node, cudaGraphNodeParams* parameters) {
-  require(parameters != nullptr && static_cast<int>(node->type) == static_cast<int>(parameters->type));
+  require(parameters != nullptr);
+  check_settable(node, static_cast<CUgraphNodeType>(parameters->type));
   set_work(node, work_of(machine, *parameters));
 }
 

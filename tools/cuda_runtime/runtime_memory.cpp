@@ -210,7 +210,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return call([&](Machine& machine) {
     require(free != nullptr && total != nullptr);
     *total = static_cast<std::size_t>(machine.settings.memory_bytes);
-    *free = *total - machine.used_bytes();
+    *free = machine.free_bytes();
   });
 }
 

@@ -31,7 +31,8 @@ class Kernel(KernelBuilder):
     def While(self, condition: Callable[[], int | Number]) -> Iterator[None]:
         """`with k.While(lambda: cell.get() < n):` records a loop that runs while the condition, of cells, is not 0.
 
-        The condition appends no instructions: what these compute is kept in a cell that the body sets.
+        The condition appends no instructions: what these compute is kept in a cell that the body sets. Raises
+        InvalidArgument for a condition that does, and if the body sets no cell that the condition gets.
         """
         if not callable(condition):
             raise TypeError(

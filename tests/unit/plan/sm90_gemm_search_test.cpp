@@ -251,7 +251,7 @@ TEST(Sm90Search, StepsAreNoLongerThanK) {
 }
 
 // With one mainloop step per tile, stages hide the latency of DRAM, unless the lines of A share lines of L2.
-TEST(Sm90Search, ShortKIsLoadedFarAheadIfLinesAreApart) {
+TEST(Sm90Search, ShortKIsLoadedFarAheadIfLinesAreAligned) {
   const auto ahead_bytes = [](std::int64_t k) {
     int bytes = 0;
     for (const Sm90GemmDesign& design : designs_of(problem_of(describe_f16({kRow, kColumn}), 100'352, 256, k)))

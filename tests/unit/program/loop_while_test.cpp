@@ -77,6 +77,19 @@ TEST(LoopWhile, HasBarriersIfAllThreadsGoOn) {
     EXPECT_EQ(each, kThreads * (kThreads - 1) / 2);
 }
 
+TEST(LoopWhile, RefusesConditionsThatTheBodyDoesNotChange) {
+  KernelBuilder k("endless", kSm80, kThreads);
+  const NumberCell number = k.cell(k.thread(), kThreads), other = k.cell(0, 2);
+  const Number before = number.get();
+  const auto halve = [&] { number.set(number.get() / 2); };
+  EXPECT_THROW(k.loop_while([&] { return less(0, before); }, halve), InvalidArgument);
+  EXPECT_THROW(k.loop_while([&] { return less(0, number.get()); }, [&] { other.set(1); }), InvalidArgument);
+  EXPECT_THROW(k.loop_while([] { return Number(1); }, halve), InvalidArgument);
+  k.loop_while([] { return Number(0); }, [] {});
+  k.loop_while([&] { return less(0, number.get()); }, [&] { k.branch(less(3, k.thread()), halve, halve); });
+  EXPECT_NO_THROW(k.build());
+}
+
 TEST(LoopWhile, RefusesConditionsWithInstructions) {
   KernelBuilder k("refused", kSm80, kThreads);
   EXPECT_THROW(k.loop_while([&] { return less(k, constant(k, 0), constant(k, 1)); }, [] {}), InvalidArgument);

@@ -145,7 +145,7 @@ double gather_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input,
 /// Bytes that one CTA loads from L2 per mainloop step. Bytes of narrow rows are weighted by kNarrowRows.
 struct StepBytes {
   double a, b;
-  double from_l2;  // after reads of several SMs have been merged
+  double from_l2;  // of both, without the reads that the SM shares with others
 };
 /// The share of a CTA's mainloop steps that load A, and B: those of the tiles that fill the stages, if they keep an
 /// operand of which all tiles need the same part.
@@ -334,14 +334,14 @@ double repack_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
 
 }  // namespace
 
-bool lines_are_multiples_of(const op::Tensor& operand, int line_bytes) {
+bool lines_are_aligned(const op::Tensor& operand, int alignment) {
   const Result<op::MatrixView> view = op::view_matrix(operand, "operand");
-  return !view || view->lines(operand) <= 1 || view->ld * bytes(operand.dtype) % line_bytes == 0;
+  return !view || view->lines(operand) <= 1 || view->ld * bytes(operand.dtype) % alignment == 0;
 }
 
 bool lines_split_sectors(const op::Tensor& operand) {
   constexpr int kSectorBytes = 32;
-  return !lines_are_multiples_of(operand, kSectorBytes);
+  return !lines_are_aligned(operand, kSectorBytes);
 }
 
 double sector_read_amplification(const op::Tensor& operand) {

@@ -79,12 +79,12 @@ struct Sm90CostInput {
   int taps_of_step() const { return shared_pixels.are_columns ? 1 : shared_pixels.taps; }
 };
 
-/// Whether the distance of rows, or of columns if they are contiguous, is a multiple of `line_bytes` bytes. True for
-/// tensors that are no matrix.
-bool lines_are_multiples_of(const op::Tensor& operand, int line_bytes);
+/// Whether the leading dimension is a multiple of `alignment` bytes. True for tensors that are no matrix, or have only
+/// one row or column that is contiguous.
+bool lines_are_aligned(const op::Tensor& operand, int alignment);
 
-/// Whether some rows, or columns if they are contiguous, begin in the middle of a 32-byte sector of L2, because their
-/// distance is no multiple of 32 bytes.
+/// Whether some rows, or columns if they are contiguous, begin in the middle of a 32-byte sector of L2, because the
+/// leading dimension is no multiple of 32 bytes.
 bool lines_split_sectors(const op::Tensor& operand);
 
 /// The mean number of 32-byte sectors of L2 that TMA reads for 32 bytes of a row of `operand`. It is 1 if rows begin at
@@ -105,8 +105,8 @@ ReadAmplification im2col_amplification(const op::GemmView& view);
 /// columns if the raster order has all columns in one group, whose number divides that of the CTAs.
 void set_kept_parts(const arch::ArchLimits& limits, Sm90CostInput& input);
 
-/// The share of the reads of A and of B that reach L2 where CTAs that run on neighbouring SMs read the same tile rows
-/// or columns, in the order of `raster`: the others are answered together with them. 1 if no CTAs do.
+/// The share of the reads of A and of B that reach L2. CTAs on neighbouring SMs that read the same tile row of A, or
+/// tile column of B, at the same time share one read of L2. `raster` decides which tiles such CTAs compute.
 struct ReadShare {
   double a = 1, b = 1;
 };

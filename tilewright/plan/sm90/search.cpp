@@ -27,11 +27,11 @@ constexpr int kWarpgroup = 4;  // warps per warpgroup
 constexpr int kMaxStages = 16;
 constexpr int kMinStages = 3;
 // Limit on the bytes that are loaded ahead if each tile has one mainloop step and lines of A or B do not begin at
-// multiples of kApartBytes. In such kernels, more stages are slower: bf16 120000x256x24 in tiles of 128x256x32
+// multiples of kLineAlignment. In such kernels, more stages are slower: bf16 120000x256x24 in tiles of 128x256x32
 // took 29.1, 34.0 and 47.8 us with 2, 4 and 8 stages, while 100352x256x64 in tiles of 128x256x64 took 23.2, 22.1
 // and 21.0 us with 2, 3 and 4. With lines at multiples of 64 bytes, more stages were not slower in 17 problems of six
 // types (H200, 2026-11-28).
-constexpr int kAheadBytes = 96 * 1024, kApartBytes = 64;
+constexpr int kAheadBytes = 96 * 1024, kLineAlignment = 64;
 constexpr int kInstructionN = 8;    // the n of a wgmma is a multiple of this
 constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step, unless K is shorter
 constexpr int kInstructionKBytes = 32;
@@ -93,7 +93,7 @@ struct Search {
   double sectors_a, sectors_b;
   double distinct_a, distinct_b;
   bool d_splits_sectors;
-  bool has_lines_apart;  // lines of A and B begin at multiples of kApartBytes
+  bool has_aligned_lines;  // the leading dimensions of A and B are multiples of kLineAlignment bytes
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
   double repacked_bytes;                 // 0 if no operand is repacked; see Sm90CostInput
@@ -315,7 +315,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   if (!fit_stages(search, memory)) return;
   if (search.k <= shape.k) {
     const int teams = rows.consumers / rows.team();  // each team needs a current stage and the next one
-    if (!search.has_lines_apart) memory.stages = std::min(memory.stages, kAheadBytes / memory.stage_bytes);
+    if (!search.has_aligned_lines) memory.stages = std::min(memory.stages, kAheadBytes / memory.stage_bytes);
     if (memory.stages < 2 * teams) return;
   }
   if (split_k == 1) {
@@ -605,8 +605,8 @@ Search search_with_repacking(const Query& query, bool is_transposed) {
       .distinct_a = distinct_share(is_transposed ? view.b : view.a),
       .distinct_b = distinct_share(is_transposed ? view.a : view.b),
       .d_splits_sectors = lines_split_sectors(view.d.tensor),
-      .has_lines_apart =
-          lines_are_multiples_of(view.a.tensor, kApartBytes) && lines_are_multiples_of(view.b.tensor, kApartBytes),
+      .has_aligned_lines =
+          lines_are_aligned(view.a.tensor, kLineAlignment) && lines_are_aligned(view.b.tensor, kLineAlignment),
       .is_transposed = is_transposed,
       .promotes = promotes_accumulators(signature),
       .loads_fragments = false,

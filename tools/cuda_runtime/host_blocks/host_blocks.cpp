@@ -77,7 +77,8 @@ class Lock {
   Shard& shard_;
 };
 
-/// Of the initial-exec model, whose variables are there without a call of malloc().
+/// Whether remember() leaves out what this thread allocates. The TLS model is initial-exec, because the first access to
+/// a variable of another model may call malloc().
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool ignores_blocks = false;
 
 void* remember(void* pointer, std::size_t bytes) {
