@@ -142,9 +142,10 @@ def with_packing_hint(message: str, arrays: dict[str, Any], bound: Any = None) -
     array: Any = arrays.get(name)
     if name in written:
         return f"{message}; pass an array whose rows or columns are contiguous"
-    is_list = isinstance(array, (list, tuple)) and len(array) > 0
+    matrices: list[Any] = list(array) if isinstance(array, (list, tuple)) else []
+    is_list = len(matrices) > 0
     if is_list:
-        array = array[0]
+        array = matrices[0]
     if not hasattr(array, "shape"):
         return message
     each = "each" if is_list else name

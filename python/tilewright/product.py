@@ -278,7 +278,7 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, out: Any, options: CallOptions
         inner_out = out.reshape(((size,) if is_batch else ()) + (m, columns))
         if not _shares_memory(inner_out, out):
             raise InvalidArgument(f"out of shape {expected} must be contiguous, got strides {_strides(out)}")
-    if not operands.keys().isdisjoint(_PARAMETERS):
+    if epilogue is not None and not operands.keys().isdisjoint(_PARAMETERS):
         epilogue, operands = EpilogueArguments(epilogue, **operands), {}
     made = matmul(
         inner_a,
