@@ -34,7 +34,7 @@ inline std::string failure_text(cudaError_t code) {
   return std::string(cudaGetErrorName(code)) + " (" + cudaGetErrorString(code) + ")";
 }
 #endif
-/// Of other libraries, such as cuBLAS.
+/// The number of a status of another library, such as cuBLAS.
 template <class Status>
 std::string failure_text(Status code) {
   return std::to_string(static_cast<int>(code));

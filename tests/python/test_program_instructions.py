@@ -1,10 +1,10 @@
 """Instructions of programs, each through both lowerings, whose results are equal bits, against NumPy."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
+from both_lowerings import computed
 
 from tilewright import arch
 from tilewright import program as tp
@@ -13,19 +13,6 @@ from tilewright import program as tp
 @pytest.fixture(autouse=True)
 def _emulator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_DEVICE", "emulator:sm_90a")
-
-
-def computed(author: Callable[[], tp.Program], **arguments: Any) -> np.ndarray:
-    """The array `out` after a run of each lowering."""
-    results = []
-    for language in ("cuda", "mlir"):
-        program = author()
-        program.language = language
-        own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
-        program.run(**own)
-        results.append(own["out"])
-    assert results[0].tobytes() == results[1].tobytes()
-    return results[0]
 
 
 @pytest.mark.parametrize("separator", ["\n", " "])

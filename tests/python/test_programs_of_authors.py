@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from both_lowerings import computed
 
 import tilewright
 from tilewright import InvalidArgument, arch
@@ -20,19 +21,6 @@ def _emulator(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def nans(*shape: int) -> np.ndarray:
     return np.full(shape, np.nan, np.float32)
-
-
-def computed(author: Callable[[], tp.Program], result: str, **arguments: Any) -> np.ndarray:
-    """The array `result` after a run of each lowering."""
-    results = []
-    for language in ("cuda", "mlir"):
-        program = author()
-        program.language = language
-        own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
-        program.run(**own)
-        results.append(own[result])
-    assert results[0].tobytes() == results[1].tobytes()
-    return results[0]
 
 
 def histogram() -> tp.Program:

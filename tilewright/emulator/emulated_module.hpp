@@ -26,7 +26,8 @@ struct KernelParameter {
   std::size_t size = 0;         // bytes
   bool is_pointer = false;      // declared as a pointer in the source
   bool is_struct = false;       // passed by value, as bytes
-  /// What a pointer points to, if the kernel's C++ name says it and it is a number. b8: bytes of any type.
+  /// The type of the elements that a pointer points to, if they are numbers and the kernel's C++ name says so. b8
+  /// stands for bytes of any type.
   std::optional<PtxType> element = std::nullopt;
 
   /// Whether an array may be passed: to pointers, and to 64-bit integers, as older compilers do not mark pointers.

@@ -181,7 +181,7 @@ Number equal(KernelBuilder& k, const Value& a, const Value& b);
 
 /// The upper half of the product of twice as many bits.
 Value multiply_high(KernelBuilder& k, const Value& a, const Value& b, bool is_signed = true);
-/// Of b16, b32 or b64.
+/// Operate on b16, b32 or b64.
 Value bitwise_and(KernelBuilder& k, const Value& a, const Value& b);
 Value bitwise_or(KernelBuilder& k, const Value& a, const Value& b);
 Value bitwise_xor(KernelBuilder& k, const Value& a, const Value& b);

@@ -231,7 +231,7 @@ std::vector<std::string> other_elements(const std::vector<ArgumentItem>& items, 
   for (std::size_t i = 0; i < items.size(); ++i) {
     const auto* const array = std::get_if<ArrayItem>(&items[i]);
     if (array == nullptr) continue;
-    // Of the types with the same `descr` NumPy's own comes last.
+    // Several types have the same `descr`; NumPy's own type is the last of them in the table.
     const auto row = std::ranges::find(kElements.rbegin(), kElements.rend(), array->array.descr, &ElementRow::descr);
     if (row == kElements.rend() || !emulator::is_other_element(kernel.parameters[i], row->type)) continue;
     sentences.push_back(fmt::format("--args: parameter {} of {} points to {}, and the array has elements of {}", i,

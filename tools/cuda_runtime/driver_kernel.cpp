@@ -1,4 +1,4 @@
-// What the driver API tells of kernels, modules and libraries; occupancy; and memory operations of streams.
+// Queries of the driver API about kernels, modules and libraries, occupancy, and memory operations of streams.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 

@@ -22,13 +22,13 @@ namespace {
 const std::size_t kPage = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 constexpr std::size_t kMostPagesAround = std::size_t{64} << 20;
 
-/// What the signal handler knows of an allocation. A slot of an allocation that was freed is used again.
+/// The part of an allocation's state that the signal handler reads. The slot of a freed allocation is used again.
 struct Slot {
   std::atomic<std::uint64_t> begin = 0, end = 0;                      // the allocation's pages
   std::atomic<std::uint64_t> protected_begin = 0, protected_end = 0;  // of these
 };
 
-/// What the signal handler has seen.
+/// The access that the signal handler has caught.
 struct Fault {
   std::atomic<bool> is_complete = false;
   std::uint64_t address = 0;

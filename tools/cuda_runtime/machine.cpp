@@ -1108,7 +1108,8 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
 
 namespace {
 
-/// What the emulator allocates while a function of CUDA runs is no memory of the program.
+/// Host blocks that are allocated while this is set belong to the emulator, not to the program. Every function of CUDA
+/// sets it while it runs.
 void ignore_host_blocks(bool ignore) {
   static const auto set = reinterpret_cast<decltype(&tilewright_ignore_host_blocks)>(
       dlsym(RTLD_DEFAULT, "tilewright_ignore_host_blocks"));  // null without the library that is preloaded

@@ -75,8 +75,11 @@ class GroupWgrad {
                       parameters_.tiles, Plan::kTeams);
     Sums sums = {};
     uint32_t buffer = 0;
-    Block block = pixels_.block(part_);
-    if (part_ < parameters_.blocks) copy(block, buffers);
+    Block block{};
+    if (part_ < parameters_.blocks) {  // an empty output has no blocks
+      block = pixels_.block(part_);
+      copy(block, buffers);
+    }
     ptx::cp_async_commit();
 #pragma unroll 1
     for (int number = part_; number < parameters_.blocks; number += parts_) {

@@ -77,8 +77,8 @@ constexpr double kMergedSteps = 4000;     // after so many mainloop steps, SMs m
 // SMs of one GPC (%smid of CTAs that are alone on their SM). Of 93 kernels without clusters, L2 read as many sectors
 // for the SMs as these groups predict with a standard deviation of 14 %, and 18 % with the two SMs of a TPC as groups.
 // With kL2Share and kMergedSteps, which were chosen with them, the first of 8 raster orders for 24 problems takes 0.8 %
-// longer than the fastest (1.9 % with TPCs), and the first choice for 163 problems of seeds 75 to 77 2.7 % (H200,
-// 2026-11-28).
+// longer than the fastest (1.9 % with TPCs), and the first choice for 81 problems of seeds 75 and 76 3.2 % (3.8 %;
+// H200, 2026-11-28).
 constexpr int kMergingCtas = 8;
 constexpr double kMergedReads = 0.65;
 // The busiest slice of L2 exceeds the mean by this many standard deviations; see busiest_slice_us().

@@ -335,7 +335,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
                       search.repacked_bytes > 0, search.repacked_bytes > 0 && search.loads_fragments});
     return input.parts_of_a == 1 || input.parts_of_b == 1;
   };
-  if (offer(memory.stages, raster_of(search, shape)) || !may_keep_operands || steps == 0) return;
+  if (offer(memory.stages, tile.input.raster) || !may_keep_operands || steps == 0) return;
   // Whole tiles in the stages, and an order in which the tiles of a CTA have the same rows or columns, so that an
   // operand stays in the stages.
   const int stages = memory.stages - static_cast<int>(memory.stages % steps);
